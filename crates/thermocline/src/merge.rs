@@ -1,4 +1,4 @@
-//! Merging of sorted cursors: what scans, compactions and (later) RALT share.
+//! Merging of sorted cursors: what scans and compactions share.
 
 use bytes::Bytes;
 

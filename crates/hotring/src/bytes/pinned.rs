@@ -12,7 +12,8 @@ use crate::reclaim::Guard;
 use crate::walk::Walk;
 use crate::write::Stored;
 
-/// A handle to a [`BytesRing`]: what it returns by reference stays valid as long as it lives.
+/// A handle to a [`BytesRing`]. What it returns by reference stays valid as long as the handle
+/// lives.
 #[derive(Debug)]
 pub struct PinnedBytes<'m, S> {
     pub(super) map: &'m BytesRing<S>,
@@ -106,7 +107,7 @@ impl<S: BuildHasher> PinnedBytes<'_, S> {
     }
 
     /// Replaces the value of `key` if `agrees` says yes to it. `agrees` may be called several
-    /// times, with different values; what it said last, of the value that was replaced, is what
+    /// times, with different values. Its last answer, about the value that was replaced, is what
     /// counts.
     ///
     /// # Errors
@@ -130,8 +131,8 @@ impl<S: BuildHasher> PinnedBytes<'_, S> {
         self.remove_if(key, |_| true)
     }
 
-    /// Removes `key` if `agrees` says yes to its value, which is returned. `agrees` may be called
-    /// several times, as for [`PinnedBytes::update_if`].
+    /// Removes `key` if `agrees` says yes to its value, and returns the value. `agrees` may be
+    /// called several times, as for [`PinnedBytes::update_if`].
     pub fn remove_if(&self, key: &[u8], mut agrees: impl FnMut(&[u8]) -> bool) -> Option<&[u8]> {
         // SAFETY: `remove` calls it for nodes of this map, kept by the guard.
         let agrees = |node| agrees(unsafe { Record::value(node) });

@@ -11,10 +11,10 @@ use crate::link::{At, Node, Owned, order_of};
 use crate::reclaim::Guard;
 use crate::write::Stored;
 
-/// A handle to a [`HotRing`]: what it returns by reference stays valid as long as it lives.
+/// A handle to a [`HotRing`]. What it returns by reference stays valid as long as the handle lives.
 ///
-/// A value that was replaced or removed can still be seen by references taken before. None outlives
-/// the handle, or its [`Pinned::repin`]:
+/// References that were taken before a value was replaced or removed can still see it. None
+/// outlives the handle, or its [`Pinned::repin`]:
 ///
 /// ```compile_fail,E0505
 /// let map = hotring::HotRing::new();
@@ -34,9 +34,9 @@ use crate::write::Stored;
 /// println!("{born:?}");
 /// ```
 ///
-/// What one handle stores another returns. So no map is lent as one of a subtype or a supertype:
-/// here `narrow` could store what asks for a `'static` string, and `map` would return it as what
-/// takes any.
+/// What one handle stores, another returns. So no map is lent as a map of a subtype or a supertype.
+/// Here `narrow` could store a function that asks for a `'static` string, and `map` would return it
+/// as one that takes any string.
 ///
 /// ```compile_fail,E0308
 /// use hotring::HotRing;
@@ -94,9 +94,8 @@ where
         self.get(key).is_some()
     }
 
-    /// How many items a lookup of `key` reads as things stand: 1 if the head serves it. For an
-    /// absent key, that at which the search ends is one of them. Counts no access and moves no
-    /// head.
+    /// How many items a lookup of `key` would read now: 1 if the head serves it. For an absent key
+    /// this includes the item at which the search ends. Counts no access and moves no head.
     ///
     /// # Examples
     ///
@@ -149,8 +148,8 @@ where
         }
     }
 
-    /// The value of `key`, or else of what `make` returns, which is stored. If another thread
-    /// stores one meanwhile, that is returned.
+    /// The value of `key`. If `key` is absent, stores and returns what `make` returns. If another
+    /// thread stores a value meanwhile, that one is returned.
     pub fn get_or_insert_with(&self, key: K, make: impl FnOnce() -> V) -> &V {
         if let Some(value) = self.get(&key) {
             return value;
@@ -160,7 +159,7 @@ where
         }
     }
 
-    /// Replaces the value of `key` if it equals `expected`. Values that change in place: as for
+    /// Replaces the value of `key` if it equals `expected`. For values that change in place see
     /// [`Pinned::update_if`].
     ///
     /// # Examples
@@ -182,13 +181,13 @@ where
     }
 
     /// Replaces the value of `key` if `agrees` says yes to it. `agrees` may be called several
-    /// times, with different values; what it said last, of the value that was replaced, is what
+    /// times, with different values. Its last answer, about the value that was replaced, is what
     /// counts.
     ///
-    /// A value that can change in place, an atomic say ([`InPlace`](crate::InPlace)), may have
-    /// changed since `agrees` saw it, and is replaced all the same: looking at the value and
-    /// replacing it are one step only if values change by being replaced. To change an atomic if it
-    /// is as expected, use [`Pinned::exchange`].
+    /// A value that can change in place, such as an atomic ([`InPlace`](crate::InPlace)), may have
+    /// changed since `agrees` saw it, and is replaced all the same. Looking at the value and
+    /// replacing it are one step only if values change in no other way than by being replaced. To
+    /// change an atomic if it is as expected, use [`Pinned::exchange`].
     pub fn update_if(
         &self,
         key: K,
@@ -210,12 +209,12 @@ where
         self.remove_if(key, |_| true)
     }
 
-    /// Removes `key` if `agrees` says yes to its value, which is returned. `agrees` may be called
-    /// several times, as for [`Pinned::update_if`].
+    /// Removes `key` if `agrees` says yes to its value, and returns the value. `agrees` may be
+    /// called several times, as for [`Pinned::update_if`].
     ///
     /// As there, a value that changes in place may do so after `agrees` saw it, and is removed all
-    /// the same. To remove one in a state for certain, first [`Pinned::exchange`] it for a value
-    /// that nobody exchanges for another, and remove it as that.
+    /// the same. To be certain of the state in which it is removed, first [`Pinned::exchange`] it
+    /// for a value that nobody exchanges for another, and remove it as that.
     ///
     /// # Examples
     ///
@@ -255,8 +254,8 @@ where
     ) -> Stored<'_, Item<K, V>> {
         let order = order_of(self.hash(&key));
         let owned: Owned<Item<K, V>> = Item::owned(order, key, value);
-        // A pointer and no reference to the key, because `store` may drop the node while it has
-        // this.
+        // A pointer, not a reference to the key, because `store` may drop the node while it has
+        // this closure.
         let ours = owned.node();
         // SAFETY: `store` calls it while it has the node, for nodes of this map, kept by the guard.
         let is_key = |node| unsafe { Item::<K, V>::key(ours) == Item::<K, V>::key(node) };
@@ -267,8 +266,8 @@ where
             .store(owned, &self.guard, insert, is_key, agrees)
     }
 
-    /// Removes every entry that is there when this begins and not replaced before its turn comes;
-    /// of those that come meanwhile, some.
+    /// Removes every entry that is present when this begins and is not replaced before its turn
+    /// comes. Of the entries that come meanwhile it removes some.
     pub fn clear(&self) {
         self.map.core.clear(&self.guard);
     }
@@ -277,9 +276,9 @@ where
 impl<K, V, S> Pinned<'_, K, V, S> {
     /// All entries, in no order that means anything.
     ///
-    /// *Weakly consistent*: an entry that is there all the time comes once, with a value that it
-    /// had meanwhile. One that comes or goes meanwhile may come or not, and one that goes and comes
-    /// again may come twice if other keys have its hash.
+    /// *Weakly consistent*: an entry that is present all the time is yielded once, with a value
+    /// that it had meanwhile. One that comes or goes meanwhile may be yielded or not. One that goes
+    /// and comes again may be yielded twice if other keys have its hash.
     pub fn iter(&self) -> Iter<'_, K, V> {
         Iter::new(self.entries())
     }
@@ -289,9 +288,9 @@ impl<K, V, S> Pinned<'_, K, V, S> {
         Entries::new(&self.map.core, &self.guard)
     }
 
-    /// As [`Pinned::entries`], without the entries whose hash is below `hash`: entries come in the
-    /// order of their hashes, so that a walk can be left and taken up again, as the hand of a clock
-    /// is. One that is left between entries of equal hash goes on behind them all.
+    /// As [`Pinned::entries`], without the entries whose hash is below `hash`. Entries come in the
+    /// order of their hashes, so a walk can be left and taken up again, like the hand of a clock. A
+    /// walk that is left between entries of equal hash goes on behind all of them.
     ///
     /// # Examples
     ///
@@ -311,10 +310,10 @@ impl<K, V, S> Pinned<'_, K, V, S> {
         Entries::starting_at(&self.map.core, hash, &self.guard)
     }
 
-    /// Brings the freeing of what was removed forward: what this thread has removed is handed to
-    /// all threads, instead of with the next few dozen, and of what no handle can reach any more
-    /// some hundred entries are freed, in the order in which they were removed. Destructors of keys
-    /// and values run here, of any map.
+    /// Brings forward the freeing of what was removed. What this thread has removed is handed to
+    /// all threads now, and not with the next few dozen. Of the entries that no handle can reach
+    /// any more, some hundred are freed, in the order in which they were removed. Destructors of
+    /// keys and values of any map run here.
     ///
     /// Needed only by a thread that removes and then takes or renews no handle for long:
     /// [`HotRing::pin`] and [`Pinned::repin`] free what is removed as well.

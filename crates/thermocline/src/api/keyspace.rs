@@ -182,8 +182,8 @@ impl Keyspace {
     /// neighbours there into one. Versions that nobody sees any more go, and so do deletes. A table
     /// with deletes on the fast tier's last level goes down to what they hide on the slow tier,
     /// except for its hot records. So what is deleted gives its room back everywhere. What a
-    /// snapshot or iterator needs stays, and old versions that one needed when they came to the
-    /// last level stay until their keys are written again. A table that meets nothing stays as it
+    /// snapshot or iterator needs stays. Old versions that one needed when they came to the last
+    /// level go once they are a sixteenth of their table. A table that meets nothing stays as it
     /// is if its tier's capacity has no room to write it anew. What is written meanwhile, or moves
     /// between tiers, may stay above.
     ///

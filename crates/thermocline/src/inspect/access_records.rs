@@ -1,5 +1,5 @@
-//! By which settings a store's accesses are scored, and what is hot is limited; and what is known
-//! of them.
+//! The settings by which a store's accesses are scored and what is hot is limited, and what is
+//! known of the accesses.
 
 use std::path::{Path, PathBuf};
 
@@ -11,10 +11,11 @@ use crate::placement::ralt::{Ralt, STATE};
 use crate::storage::{Disk, Medium};
 
 /// The settings that the records of recent accesses in the first tier of `options` are scored and
-/// limited by, and the defaults for the others. Whoever opens the store with other ones begins anew
-/// to learn what is hot, or forgets a part of it; so this is what a program goes by that opens a
-/// store of another one for a moment. None where there are no such records, or none that can be
-/// read.
+/// limited by, with the defaults for all others. None if there are no such records, or none that
+/// can be read.
+///
+/// Opening the store with other settings makes it learn anew what is hot, or forget a part of it.
+/// So a program that opens another program's store for a moment goes by these.
 ///
 /// ```
 /// # fn main() -> thermocline::Result<()> {
@@ -54,22 +55,22 @@ pub struct AccessRecordsReport {
 }
 
 impl AccessRecordsReport {
-    /// What is wrong. By any of it no record is lost: the next opening begins anew to learn what is
-    /// hot.
+    /// How many things are wrong. None of them loses a record: the next opening begins anew to
+    /// learn what is hot.
     pub fn damaged(&self) -> usize {
         usize::from(self.contents.is_damaged()) + self.problems.len()
     }
 }
 
-/// The state of the access records in the first tier of `options`. None where the store places no
-/// records by hotness, or nothing says that it does and no state is there.
+/// The state of the access records in the first tier of `options`. None if the store places no
+/// records by hotness, or if nothing says that it does and there is no state.
 ///
 /// # Errors
 /// As [`super::manifest`].
 pub fn access_records(options: &Options) -> Result<Option<AccessRecordsReport>> {
     let manifest = manifest(options)?;
     if manifest.placed_by == Some(PlacedBy::Level) {
-        // What a crash left of their removal is neither of use nor damage.
+        // A crash may have cut their removal short. What it left is of no use, and no damage.
         return Ok(None);
     }
     let expected = manifest.placed_by == Some(PlacedBy::Hotness);

@@ -168,7 +168,7 @@ impl Engine {
         let tables = edit.added.iter().map(|meta| self.open_table(meta.clone()));
         let tables = tables.collect::<Result<Vec<_>>>()?;
         point!(self.points, "flush.before_edit")?;
-        // Before any reader can miss the memtable: see `record_cache`.
+        // Before any reader can miss the memtable: see `read/cached`.
         self.invalidate_cached(tree, memtable)?;
         point!(self.points, "flush.invalidated")?;
         let mut manifest = self.files.manifest.lock();

@@ -68,7 +68,7 @@ impl Engine {
         let seq = moment.seq();
         let below = |trace: &mut ReadTrace| search(from, key, seq, PromotionView::get, trace);
         // I1: along the search order versions of a key never get newer, so the first hit wins.
-        // [`record_cache`](super::record_cache) says why the record cache may come in between.
+        // [`cached`](super::cached) says why the record cache may come in between.
         let (found, record) = match (from.find_in_memtables(key, seq), &self.caches.records) {
             (Some(record), _) => (Found::Memtable, Some(record)),
             (None, None) => below(&mut trace)?,

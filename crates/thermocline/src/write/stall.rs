@@ -429,8 +429,8 @@ impl Engine {
         ramp(tables.unwrap_or(0) as f64, start, end)
     }
 
-    /// Starts when a quarter of all data waits to be moved, and at least half a gigabyte's worth
-    /// of memtables.
+    /// Starts when a quarter of all data waits to be moved, and at least as much as 32 memtables
+    /// hold: half a gigabyte, if they have their default size.
     fn debt_pressure(&self) -> f64 {
         let debt = self.compaction_debt();
         let total: u64 = self.tiers.iter().map(|tier| tier.file_bytes()).sum();

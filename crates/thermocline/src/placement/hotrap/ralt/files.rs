@@ -39,7 +39,7 @@ pub(super) struct Files {
 }
 
 impl Files {
-    /// RALT's directory, created where it is missing.
+    /// RALT's directory, created if it is missing and the store is not only read.
     ///
     /// # Errors
     /// I/O errors.

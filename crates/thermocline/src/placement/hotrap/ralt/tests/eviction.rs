@@ -10,8 +10,10 @@ use super::*;
 use crate::placement::hotrap::ralt::histogram::BINS;
 use crate::placement::hotrap::ralt::reuse::Reuse;
 
-/// HotRAP size of a record here.
+/// Bytes of a value here.
 pub(super) const VALUE: usize = 500;
+
+/// HotRAP size of a record here.
 const SIZE: u64 = 12 + VALUE as u64;
 
 /// Reads drawn from `hot` with probability 0.95, and from `all` otherwise.
@@ -35,9 +37,9 @@ fn uniform(fixture: &Fixture, rng: &mut StdRng, accesses: u64, all: u64) {
     hotspot(fixture, rng, accesses, 0..all, all);
 }
 
-/// Accesses to `bytes` of records.
-pub(super) fn of(bytes: f64) -> u64 {
-    (bytes * CAPACITY as f64) as u64 / SIZE
+/// Accesses that sum up to this part of the fast tier's capacity.
+pub(super) fn of(part: f64) -> u64 {
+    (part * CAPACITY as f64) as u64 / SIZE
 }
 
 pub(super) fn check_limits(fixture: &Fixture) {
