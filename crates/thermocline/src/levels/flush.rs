@@ -280,8 +280,8 @@ impl Engine {
         self.executor.notify();
     }
 
-    /// As [`Engine::after_change`], after a job that changed no table. What it took or gave back may
-    /// have moved targets, or be what writers wait for.
+    /// As [`Engine::after_change`], after a job that changed no table. The room that it took or
+    /// gave back may have moved targets, or be what writers wait for.
     pub(crate) fn after_change_of_room(&self) {
         self.update_pressure();
         self.placement.after_change(self);
