@@ -23,13 +23,13 @@ impl Backups {
     /// Makes a store of a generation, in the tiers of `options`, which hold nothing yet. It takes
     /// the newest generation unless another is asked for. Every byte is checked on the way.
     ///
-    /// # Errors [`crate::Error::NoBackup`] without such a generation;
-    /// [`crate::Error::InvalidOption`] for tiers that are not empty or too few;
-    /// [`crate::Error::Corruption`] naming the file of the backup; I/O errors. There is no store
-    /// then, and the tiers are as empty as before. What a crash leaves is marked, and perhaps what
-    /// [`crate::Error::Poisoned`] leaves when a sync fails. Opening or repairing it gives
-    /// [`crate::Error::Unfinished`]. The next attempt removes it first, and so does
-    /// [`Db::destroy`].
+    /// # Errors
+    /// [`crate::Error::NoBackup`] without such a generation; [`crate::Error::InvalidOption`] for
+    /// tiers that are not empty or too few; [`crate::Error::Corruption`] naming the file of the
+    /// backup; I/O errors. There is no store then, and the tiers are as empty as before. What a
+    /// crash leaves is marked, and perhaps what [`crate::Error::Poisoned`] leaves when a sync
+    /// fails. Opening or repairing it gives [`crate::Error::Unfinished`]. The next attempt removes
+    /// it first, and so does [`Db::destroy`].
     pub fn restore(
         &self,
         generation: Option<u64>,

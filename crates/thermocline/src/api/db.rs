@@ -194,8 +194,9 @@ impl Db {
     /// the last write in it. [`Db::log_since`] has what came after that moment, from the next
     /// number on.
     ///
-    /// # Errors [`Error::InvalidOption`] when the number of paths is not that of the tiers, two are
-    /// the same, one is for the access records of the first, or one of them holds files;
+    /// # Errors
+    /// [`Error::InvalidOption`] when the number of paths is not that of the tiers, two are the
+    /// same, one is for the access records of the first, or one of them holds files;
     /// [`Error::Locked`] when somebody else makes a store there; I/O errors. What is left then, or
     /// after a crash, is marked. Opening or repairing it gives [`Error::Unfinished`]. The next
     /// checkpoint to the same paths removes it first, and so does [`Db::destroy`].
