@@ -72,6 +72,8 @@ fn write(file: &Path, value: impl ToString) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::process::{Command, Stdio};
+
     use super::*;
 
     /// Without permission, the error says what to do instead, and nothing is left behind.
@@ -87,8 +89,12 @@ mod tests {
                 let set = set.into_iter().find_map(Result::ok).unwrap();
                 assert_eq!(set.trim(), (1u64 << 30).to_string());
                 let path = group.path().to_owned();
+                // Regression: a process that was started meanwhile kept the group.
+                let mut started = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
                 drop(group);
                 assert!(!path.exists(), "{}", path.display());
+                drop(started.stdin.take());
+                started.wait().unwrap();
             }
             Err(error) => assert!(format!("{error:#}").contains("--no-memory-limit")),
         }

@@ -87,6 +87,11 @@ impl Drop for OwnGroup {
         }
         // If something fails here, the next run removes the rest, once this process has ended.
         let _ = write(&own.join(PROCESSES), self.process);
+        // A process that was started under the limit, and still runs, would keep the group.
+        let started = fs::read_to_string(self.path.join(PROCESSES)).unwrap_or_default();
+        for process in started.lines() {
+            let _ = write(&own.join(PROCESSES), process);
+        }
         let _ = fs::remove_dir(&self.path);
     }
 }
