@@ -16,7 +16,9 @@ use crate::error::{Error, Result};
 use crate::executor::{Job, Step};
 use crate::ids::FileId;
 use crate::metrics::{CompactionMetrics, Purpose};
-use crate::placement::{Brought, Installed, Joining, Moved, NoChoice, Output, Router, Source};
+use crate::placement::{
+    Brought, Installed, Joining, Moved, NoChoice, Output, Router, Source, router_of,
+};
 use crate::points::point;
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
@@ -204,10 +206,14 @@ impl CompactionJob {
     }
 
     fn router(&self, joining: Option<&Joining>) -> Box<dyn Router> {
-        let placement = &self.engine.placement;
-        let chosen = || placement.router(&self.tree, &self.plan, joining);
-        let chosen = self.plan.is_crossing.then(chosen).flatten();
-        chosen.unwrap_or_else(|| Box::new(NoChoice))
+        if !self.plan.is_crossing {
+            return Box::new(NoChoice);
+        }
+        let choice = self
+            .engine
+            .placement
+            .choice(&self.tree, &self.plan, joining);
+        router_of(&self.plan, choice)
     }
 
     fn sinks(&mut self) -> Vec<Sink> {

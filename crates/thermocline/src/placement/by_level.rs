@@ -1,6 +1,6 @@
 //! Placement by level: recent records on the fast tier, older ones on the slow one.
 
-use super::{Brought, PlacementPolicy, Router, Source};
+use super::{Brought, Choice, PlacementPolicy, Router, Source};
 use crate::key::InternalKey;
 use crate::version::edit::PlacedBy;
 
@@ -17,7 +17,8 @@ impl PlacementPolicy for ByLevel {
     }
 }
 
-/// Sends everything to the one output.
+/// Sends everything to the first output: that of a job with one, and of a crossing the one on the
+/// slow tier.
 #[derive(Debug)]
 pub(crate) struct NoChoice;
 
@@ -38,5 +39,11 @@ impl Router for NoChoice {
 
     fn brought(&mut self) -> Brought {
         Brought::default()
+    }
+}
+
+impl Choice for NoChoice {
+    fn goes_up(&mut self, _key: &[u8], _source: Source) -> bool {
+        false
     }
 }

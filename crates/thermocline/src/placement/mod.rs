@@ -1,16 +1,19 @@
 //! Who lives where: the one place that knows which policies there are.
 //!
 //! [`PlacementPolicy`] is the seam: the engine asks it which tier a level's tables belong on, tells
-//! it of reads, and has a router from it for each compaction that crosses to the slow tier. The
+//! it of reads, and asks it for a
+//! choice of records in each compaction that crosses to the slow tier. The
 //! user names a policy by [`Placement`]; [`open`] makes it.
 
 mod brought;
 mod by_level;
+mod crossing;
 mod fast_levels;
 mod flash_cache;
 mod hotrap;
 mod keyspace;
 mod opening;
+mod past_f;
 mod policy;
 mod rooms;
 mod router;
@@ -21,6 +24,7 @@ mod toy;
 
 pub(crate) use brought::Brought;
 pub(crate) use by_level::NoChoice;
+pub(crate) use crossing::{Choice, router_of};
 pub(crate) use fast_levels::last_fast_level;
 pub(crate) use flash_cache::{check_flash_cache, open_flash_cache};
 pub use hotrap::AccessRecords;
@@ -29,6 +33,7 @@ pub(crate) use hotrap::HotRap;
 pub(crate) use hotrap::{Joining, PromotionCache, Taken, ralt};
 pub(crate) use keyspace::{Installed, OfKeyspace};
 pub(crate) use opening::{Opening, check_not_alone, discard, open};
+use past_f::PastF;
 pub(crate) use policy::{PlacementPolicy, Read, Spilled};
 pub(crate) use rooms::FastRooms;
 use router::DOWN;

@@ -4,7 +4,7 @@
 //! by level, so that a policy says only what it does differently. A policy gets the engine with
 //! each call and does not keep it: its jobs hold the engine for as long as they run.
 
-use super::{Joining, Moved, Router, Shares, Taken};
+use super::{Choice, Joining, Moved, Shares, Taken};
 use crate::engine::{Engine, Found, Tree};
 use crate::error::Result;
 use crate::ids::KeyspaceId;
@@ -53,7 +53,7 @@ pub(crate) trait PlacementPolicy: Send + Sync {
     }
 
     /// How much of the tables of `tree`, as `version` has them, is hot; none if nothing is. With an
-    /// answer, each crossing may leave records on the fast tier ([`PlacementPolicy::router`]).
+    /// answer, each crossing may leave records on the fast tier ([`PlacementPolicy::choice`]).
     fn hotness<'a>(&'a self, tree: &'a Tree, version: &Version) -> Option<Box<dyn Hotness + 'a>> {
         let _ = (tree, version);
         None
@@ -118,15 +118,16 @@ pub(crate) trait PlacementPolicy: Send + Sync {
         None
     }
 
-    /// The router that chooses among the outputs of the crossing `plan`, in which `joining` take
-    /// part; none if there is no choice. It has to send some part of the input from above down,
-    /// however much of it is hot: a crossing may be what makes room on a tier that is full.
-    fn router(
+    /// Which records of the crossing `plan`, in which `joining` take part, stay on the fast tier or
+    /// come up to it; none if there is no choice. At least a tenth of the input from above goes
+    /// down, whatever is chosen: a crossing may be what makes room on a tier that is full. What a
+    /// policy may not choose, as an older version than one that has gone down, it is not asked for.
+    fn choice(
         &self,
         tree: &Tree,
         plan: &Plan,
         joining: Option<&Joining>,
-    ) -> Option<Box<dyn Router>> {
+    ) -> Option<Box<dyn Choice>> {
         let _ = (tree, plan, joining);
         None
     }

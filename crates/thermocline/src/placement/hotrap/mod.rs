@@ -3,12 +3,12 @@
 //!
 //! Every point read is logged to [`ralt`], the table of recent accesses, which knows the keys that
 //! are hot. A compaction that crosses to the slow tier leaves hot records where they are
-//! ([`router`]), and a record that is read from below level f waits in a cache for its way up
+//! ([`choice`]), and a record that is read from below level f waits in a cache for its way up
 //! ([`promotion`]).
 
 mod accesses;
 mod backlog;
-mod bypass_router;
+mod choice;
 mod copies;
 pub(crate) mod hot_room;
 mod keeping;
@@ -17,7 +17,6 @@ mod picking;
 mod policy;
 pub(crate) mod promotion;
 pub(crate) mod ralt;
-mod router;
 mod settled;
 
 use std::sync::Weak;

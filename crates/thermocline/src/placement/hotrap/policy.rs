@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::ids::KeyspaceId;
 use crate::levels::{BypassWorth, Hotness, Plan};
 use crate::metrics::{Activity, HeatReport, HotRapMetrics, IoMetrics};
-use crate::placement::{Moved, PlacementPolicy, Read, Router, Shares, Spilled};
+use crate::placement::{Choice, Moved, PlacementPolicy, Read, Shares, Spilled};
 use crate::points::point;
 use crate::storage::Medium;
 use crate::sync::atomic::Ordering;
@@ -68,13 +68,13 @@ impl PlacementPolicy for HotRap {
         Some(self.claim_crossing(engine, tree, plan, job))
     }
 
-    fn router(
+    fn choice(
         &self,
         tree: &Tree,
         plan: &Plan,
         joining: Option<&Joining>,
-    ) -> Option<Box<dyn Router>> {
-        self.crossing_router(tree, plan, joining?)
+    ) -> Option<Box<dyn Choice>> {
+        self.crossing_choice(tree, plan, joining?)
     }
 
     fn moved(&self, engine: &Engine, moved: Moved) {

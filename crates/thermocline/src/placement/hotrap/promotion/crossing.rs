@@ -7,10 +7,9 @@ use super::gate::{Claim, Taken};
 use super::records::Joining;
 use crate::engine::{Engine, Tree};
 use crate::levels::Plan;
-use crate::placement::Router;
+use crate::placement::Choice;
 use crate::placement::hotrap::HotRap;
-use crate::placement::hotrap::bypass_router::BypassRouter;
-use crate::placement::hotrap::router::HotRouter;
+use crate::placement::hotrap::choice::HotChoice;
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
 
@@ -70,22 +69,24 @@ impl HotRap {
         is_generous || !self.switches.hotness_check || self.ralt.is_hot_with_a_read(tree.id, key)
     }
 
-    /// The router of a crossing that the records of `promoted` take part in; none if there is no
-    /// choice.
-    pub(crate) fn crossing_router(
+    /// The choice in a crossing that the records of `promoted` take part in; none if nothing of it
+    /// may stay.
+    pub(crate) fn crossing_choice(
         &self,
         tree: &Tree,
         plan: &Plan,
         promoted: &Joining,
-    ) -> Option<Box<dyn Router>> {
+    ) -> Option<Box<dyn Choice>> {
         let hull = plan.hull().filter(|_| plan.outputs.len() > 1)?;
-        let hot = self.ralt.hot_keys(tree.id, &hull);
-        let input = plan.upper.raw_bytes();
-        let (promoted, switches) = (promoted.keys(), self.switches);
-        let crossing = HotRouter::new(hull, input, hot, promoted, switches);
-        Some(match &plan.bypass {
-            None => Box::new(crossing),
-            Some(bypass) => Box::new(BypassRouter::new(bypass.clone(), input, crossing)),
-        })
+        let switches = self.switches;
+        Some(Box::new(HotChoice {
+            hot: self.ralt.hot_keys(tree.id, &hull),
+            promoted: promoted.keys().into_iter().peekable(),
+            retains: switches.retention,
+            // Without retention, the job after a bypass would send down again what came up, and so
+            // on without end.
+            promotes: switches.promotion_by_compaction
+                && (switches.retention || plan.bypass.is_none()),
+        }))
     }
 }

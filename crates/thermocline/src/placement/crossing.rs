@@ -1,31 +1,31 @@
-//! Placement by hotness: a crossing keeps hot records on the fast tier, and brings more up (HotRAP,
-//! §3.1).
+//! The router of a crossing: what a policy chooses stays on the fast tier, as far as no reader
+//! notices.
 
-use std::iter::Peekable;
-
-use bytes::Bytes;
-
-use super::ralt::HotKeys;
+use super::{Brought, DOWN, NoChoice, PastF, Router, Source, UP};
 use crate::key::{InternalKey, KeyRange, Kind};
-use crate::options::Switches;
-use crate::placement::{Brought, DOWN, Router, Source, UP};
+use crate::levels::Plan;
 
 /// The most that a crossing leaves on the fast tier, or brings there, as a part of its input from
-/// level f. The limit holds whatever is hot, so that the crossing makes room even if all is hot. It
-/// is not lower, since beside a stream of new records a hotspot may be more than three quarters of
-/// level f: hot records that are sent down only to make room are read back at once.
+/// level f. The limit holds whatever a policy chooses, so that the crossing makes room even if all
+/// is hot. It is not lower, since beside a stream of new records a hotspot may be more than three
+/// quarters of level f: hot records that are sent down only to make room are read back at once.
 const MOST_UP: f64 = 0.9;
 
+/// A policy's choice in one crossing.
+pub(crate) trait Choice: Send {
+    /// Whether the record of `key` stays on the fast tier, or comes up to it. Asked in key order,
+    /// and of each key once at most: of its newest version, if that is no delete, and if there is
+    /// room for it. Older versions and deletes always go down.
+    fn goes_up(&mut self, key: &[u8], source: Source) -> bool;
+}
+
 /// Decides for the records of one crossing. The newest version of a key may go to level f, if the
-/// key is hot; every older version goes down. If the newest version is a delete, all of the key
-/// goes down. That keeps I1: once one version of a key has gone down, no older one goes up.
-pub(crate) struct HotRouter {
+/// policy chooses it; every older version goes down. If the newest version is a delete, all of the
+/// key goes down. That keeps I1: once one version of a key has gone down, no older one goes up.
+pub(crate) struct CrossingRouter {
     /// Nothing outside this range may be written to level f (I11).
     hull: KeyRange,
-    hot: HotKeys,
-    /// Keys of records that came out of the promotion cache: they are hot.
-    promoted: Peekable<std::vec::IntoIter<Bytes>>,
-    switches: Switches,
+    choice: Box<dyn Choice>,
     key: Vec<u8>,
     has_key: bool,
     /// Bytes sent to level f, and how many may be. The limit is a share of the whole input, not of
@@ -37,20 +37,27 @@ pub(crate) struct HotRouter {
     brought_keys: Brought,
 }
 
-impl HotRouter {
-    /// A router for a crossing of `input` bytes of keys and values from level f.
-    pub(crate) fn new(
-        hull: KeyRange,
-        input: u64,
-        hot: HotKeys,
-        promoted: Vec<Bytes>,
-        switches: Switches,
-    ) -> Self {
+/// The router of the crossing `plan`, in which `choice` decides. Without one, all goes down that
+/// may.
+pub(crate) fn router_of(plan: &Plan, choice: Option<Box<dyn Choice>>) -> Box<dyn Router> {
+    let Some(hull) = plan.hull().filter(|_| plan.outputs.len() > 1) else {
+        return Box::new(NoChoice);
+    };
+    let input = plan.upper.raw_bytes();
+    let choice = choice.unwrap_or_else(|| Box::new(NoChoice));
+    let crossing = CrossingRouter::new(hull, input, choice);
+    match &plan.bypass {
+        None => Box::new(crossing),
+        Some(bypass) => Box::new(PastF::new(bypass.clone(), input, crossing)),
+    }
+}
+
+impl CrossingRouter {
+    /// A router for a crossing of `input` bytes of keys and values from level f, within `hull`.
+    fn new(hull: KeyRange, input: u64, choice: Box<dyn Choice>) -> Self {
         Self {
             hull,
-            hot,
-            promoted: promoted.into_iter().peekable(),
-            switches,
+            choice,
             key: Vec::new(),
             has_key: false,
             up: 0,
@@ -59,11 +66,6 @@ impl HotRouter {
             brought: 0,
             brought_keys: Brought::default(),
         }
-    }
-
-    /// Whether hot records of its input stay where they are.
-    pub(super) fn retains(&self) -> bool {
-        self.switches.retention
     }
 
     /// Whether this is the first, and so the newest, version of its key.
@@ -76,14 +78,9 @@ impl HotRouter {
         self.key.extend_from_slice(key);
         true
     }
-
-    fn is_hot(&mut self, key: &[u8]) -> bool {
-        while self.promoted.next_if(|hot| &hot[..] < key).is_some() {}
-        self.promoted.peek().is_some_and(|hot| hot == key) || self.hot.is_hot(key)
-    }
 }
 
-impl Router for HotRouter {
+impl Router for CrossingRouter {
     fn route(
         &mut self,
         key: InternalKey<'_>,
@@ -92,19 +89,14 @@ impl Router for HotRouter {
         room: u64,
     ) -> usize {
         let size = (key.user_key.len() + value_len) as u64;
-        let may_go_up = match source {
-            Source::Upper => self.switches.retention,
-            Source::Lower => self.switches.promotion_by_compaction,
-        };
         if !self.is_new(key.user_key)
-            || !may_go_up
             || key.kind != Kind::Put
             || self.up + size > self.most_up
             // Records are counted before compression, and the reservation is counted after it. This
             // is the limit if the input compressed better than its hot records do.
             || size > room
             || !self.hull.contains(key.user_key)
-            || !self.is_hot(key.user_key)
+            || !self.choice.goes_up(key.user_key, source)
         {
             return DOWN;
         }

@@ -1,17 +1,17 @@
-//! Placement by a bypass of level f.
+//! The router of a bypass of level f.
 
-use super::router::HotRouter;
+use super::crossing::CrossingRouter;
+use super::{Brought, DOWN, Router, Source, UP};
 use crate::key::InternalKey;
 use crate::levels::Bypass;
-use crate::placement::{Brought, DOWN, Router, Source, UP};
 
 /// Decides for the records of a bypass. If level f may have a version of a key, all its versions
 /// stay in the level above, and none comes up from below: what lies on level f belongs between the
 /// two (I1). Nothing lies between the versions of any other key, and they go where a crossing would
 /// send them.
-pub(crate) struct BypassRouter {
+pub(crate) struct PastF {
     bypass: Bypass,
-    crossing: HotRouter,
+    crossing: CrossingRouter,
     key: Option<Vec<u8>>,
     /// Whether level f may have a version of `key`.
     is_held: bool,
@@ -19,10 +19,10 @@ pub(crate) struct BypassRouter {
     to_come: u64,
 }
 
-impl BypassRouter {
+impl PastF {
     /// A router for `bypass` that has `input` bytes of keys and values from above. Where it has a
     /// choice, it decides as `crossing` does.
-    pub(crate) fn new(bypass: Bypass, input: u64, crossing: HotRouter) -> Self {
+    pub(super) fn new(bypass: Bypass, input: u64, crossing: CrossingRouter) -> Self {
         Self {
             bypass,
             crossing,
@@ -33,7 +33,7 @@ impl BypassRouter {
     }
 }
 
-impl Router for BypassRouter {
+impl Router for PastF {
     fn route(
         &mut self,
         key: InternalKey<'_>,
@@ -59,9 +59,7 @@ impl Router for BypassRouter {
         };
         match source {
             Source::Upper if self.is_held => UP,
-            // Without retention the next job would send it down again, to come up once more,
-            // without end.
-            Source::Lower if self.is_held || !self.crossing.retains() => DOWN,
+            Source::Lower if self.is_held => DOWN,
             _ => self.crossing.route(key, value_len, source, room),
         }
     }
