@@ -1,8 +1,12 @@
 //! The seam for placement: what the engine asks whoever decides where records live.
 //!
 //! The engine knows its one policy by this trait. Each method's default is the answer of placement
-//! by level, so that a policy says only what it does differently. A policy gets the engine with
-//! each call and does not keep it: its jobs hold the engine for as long as they run.
+//! by level, so that a policy says only what it does differently; only
+//! [`PlacementPolicy::placed_by`] has none. A policy gets the engine with each call and does not
+//! keep it: its jobs hold the engine for as long as they run.
+//!
+//! A policy of one's own starts as `placement/toy.rs` does. For users it also takes a name in
+//! [`Placement`](crate::options::Placement), and a line in `placement/opening.rs`.
 
 use super::{Choice, Joining, Moved, Shares, Taken};
 use crate::engine::{Engine, Found, Tree};
@@ -47,13 +51,17 @@ pub(crate) trait PlacementPolicy: Send + Sync {
     // Where tables and records go.
 
     /// The tier for new tables of the levels up to f, and the tier for those of the levels below,
-    /// in a store with so many `tiers`.
+    /// in a store with so many `tiers`. Both are below `tiers`, and the second is not faster than
+    /// the first. The number f itself is no policy's choice: it is fixed when a keyspace is
+    /// created.
     fn level_tiers(&self, tiers: usize) -> [u8; 2] {
         [0, tiers as u8 - 1]
     }
 
     /// How much of the tables of `tree`, as `version` has them, is hot; none if nothing is. With an
-    /// answer, each crossing may leave records on the fast tier ([`PlacementPolicy::choice`]).
+    /// answer, each crossing may leave records on the fast tier ([`PlacementPolicy::choice`]), and
+    /// the picker takes tables with few hot bytes first: of each table's file bytes those that are
+    /// hot count as bytes that stay. Called with the tree's state locked.
     fn hotness<'a>(&'a self, tree: &'a Tree, version: &Version) -> Option<Box<dyn Hotness + 'a>> {
         let _ = (tree, version);
         None
@@ -72,7 +80,7 @@ pub(crate) trait PlacementPolicy: Send + Sync {
     }
 
     /// Bytes that the last fast levels of all keyspaces may take now; none if that is what is
-    /// planned for them.
+    /// planned for them. Less than a quarter of what is planned counts as that quarter.
     fn room_of_last_levels(&self, engine: &Engine, shares: &Shares) -> Option<u64> {
         let _ = (engine, shares);
         None
@@ -86,12 +94,15 @@ pub(crate) trait PlacementPolicy: Send + Sync {
 
     // Reads.
 
-    /// Takes note of a point read. Every point read passes through here.
+    /// Takes note of a point read. Every point read passes through here, also one that the record
+    /// cache answered ([`Found::RecordCache`]).
     fn on_read(&self, engine: &Engine, read: &Read<'_>) {
         let _ = (engine, read);
     }
 
-    /// Takes note of `times` reads that a cache of records has answered.
+    /// Takes note of `times` reads, 0 perhaps, that the record cache has answered and gathered
+    /// since it last told of this key. Each has passed through [`PlacementPolicy::on_read`], too: a
+    /// policy that counts reads takes those of the record cache from here only.
     fn on_cached_reads(
         &self,
         engine: &Engine,
@@ -189,7 +200,8 @@ pub(crate) trait PlacementPolicy: Send + Sync {
         let _ = keyspace;
     }
 
-    /// What a manifest that begins now has to say about placement.
+    /// What a manifest that begins now has to say about placement; none if it says nothing. By it
+    /// tools that open the store with default options take over the policy.
     fn placed_by(&self) -> Option<PlacedBy>;
 
     /// The manifest has begun, so what another policy has left on the fast tier may go. Returns

@@ -4,7 +4,6 @@
 //! deleted since the last flush, or the last compaction. So an iterator that passes many such
 //! entries has them taken away. The memtable is frozen, which leaves one version of a key. Tables
 //! that have deletes there are compacted, for as long as these hide anything.
-//! there are compacted, for as long as these hide anything.
 
 use std::sync::Weak;
 
