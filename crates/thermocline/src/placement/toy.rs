@@ -63,6 +63,12 @@ fn keys(first: char) -> impl Iterator<Item = String> {
     (0..300_u32).map(move |number| format!("{first}{number:05}"))
 }
 
+fn put_all(db: &Db, first: char) {
+    for key in keys(first) {
+        db.put(key, VALUE).unwrap();
+    }
+}
+
 /// Writes twenty thousand other records, so that most has to go down.
 fn write_others(db: &Db) {
     for round in 'a'..='j' {
@@ -80,9 +86,7 @@ fn write_others(db: &Db) {
 fn a_placement_of_ones_own_decides_where_records_live() {
     let media = <[Arc<Memory>; 2]>::default();
     let db = open(&media, Some(Arc::new(Keeper)));
-    for key in keys('k') {
-        db.put(key, VALUE).unwrap();
-    }
+    put_all(&db, 'k');
     write_others(&db);
     let metrics = db.metrics();
     let on_slow = metrics.levels.iter().map(|level| level.tier_bytes[1]);
@@ -107,14 +111,13 @@ fn a_placement_of_ones_own_decides_where_records_live() {
 #[test]
 fn whatever_a_placement_chooses_what_is_deleted_stays_so() {
     let media = <[Arc<Memory>; 2]>::default();
-    let put_all = |db: &Db| keys('k').for_each(|key| drop(db.put(key, VALUE).unwrap()));
     // By level, most goes to the slow tier. So there is something below that a delete goes down to.
     let db = open(&media, None);
-    put_all(&db);
+    put_all(&db, 'k');
     write_others(&db);
     db.close().unwrap();
     let db = open(&media, Some(Arc::new(Keeper)));
-    put_all(&db);
+    put_all(&db, 'k');
     // It keeps the newer put below its delete.
     let snapshot = db.snapshot();
     for key in keys('k') {
