@@ -63,9 +63,8 @@ pub(crate) struct TableIter {
     /// The partition that `index` stands in.
     partition: usize,
     index: Option<BlockIter<true>>,
-    /// Later partitions' indexes, with their numbers. They were loaded to see how far a read may
-    /// go. They are kept because the cursor comes to them next, and a compaction leaves nothing in
-    /// the block cache.
+    /// Later partitions' indexes, by number, loaded to see how far a read may go. They are kept:
+    /// the cursor comes to them next, and a compaction leaves nothing in the block cache.
     loaded: Vec<(usize, Block<true>)>,
     data: Option<BlockIter<false>>,
     /// The data block's offset, for messages.
@@ -167,8 +166,7 @@ impl TableIter {
         let value = self.index.as_ref().map_or(&[][..], BlockIter::value);
         let handle = self.table.data_handle(value, self.partition)?;
         self.let_go = None;
-        // Freed before the next block is read, because two large ones need not be in memory at once
-        // (I8).
+        // Freed before the next block is read: two large ones need not be in memory at once (I8).
         if let Some(data) = self.data.take_if(|data| data.block_len() > LARGE_BLOCK) {
             drop(data);
             self.held = None;
