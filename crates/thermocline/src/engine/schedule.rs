@@ -52,38 +52,27 @@ impl Engine {
         }
     }
 
-    /// As [`Engine::schedule`], where targets may have changed but no table has: nothing new can
-    /// be hidden, or small, and that look at every table is left out.
-    pub(crate) fn schedule_due(&self) {
-        self.schedule_flushes();
-        self.start_compactions(&[DUE]);
-    }
-
     /// Queues every compaction that can start.
     pub(crate) fn schedule_compactions(&self) {
-        self.start_compactions(&[DUE, TIDYING]);
-    }
-
-    fn start_compactions(&self, rounds: &[Round]) {
         while self.background.compactions.look().running() < self.options.compaction_threads
             && !self.background.writes_nothing()
             && self.check_open().is_ok()
         {
-            if !self.start_one_compaction(rounds) && !self.start_of_spilled() {
+            if !self.start_one_compaction() && !self.start_of_spilled() {
                 return;
             }
         }
     }
 
-    /// Starts the most urgent compaction of `rounds` that has room for its output. A later round is
-    /// asked only when nothing of the earlier ones can start. When none has room, the most urgent
+    /// Starts the most urgent compaction that has room for its output. What is hidden or small is
+    /// looked for only when nothing that is due can start. When none has room, the most urgent
     /// one moves what it can as it is, or a table of the last fast level goes down to make some
     /// room. If that cannot be, and no running job could make room, the most urgent compaction
     /// writes to the last tier (I8).
-    fn start_one_compaction(&self, rounds: &[Round]) -> bool {
+    fn start_one_compaction(&self) -> bool {
         let started = |(tree, plan): &(Arc<Tree>, Plan)| self.start(tree, plan.clone()).is_ok();
         let mut refused = Vec::new();
-        for round in rounds {
+        for round in [DUE, TIDYING] {
             let mut candidates = self.most_urgent_first(round);
             if self.leave_to_run_alone(&mut candidates) {
                 break;

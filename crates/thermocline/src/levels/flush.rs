@@ -280,15 +280,6 @@ impl Engine {
         self.executor.notify();
     }
 
-    /// As [`Engine::after_change`], after a job that changed no table. The room that it took or
-    /// gave back may have moved targets, or be what writers wait for.
-    pub(crate) fn after_change_of_room(&self) {
-        self.update_pressure();
-        self.placement.after_change(self);
-        self.schedule_due();
-        self.executor.notify();
-    }
-
     /// Removes obsolete files that nobody holds any more. Returns whether there were any.
     pub(crate) fn sweep(&self) -> bool {
         let has_removed = self.graveyard.sweep() > 0;

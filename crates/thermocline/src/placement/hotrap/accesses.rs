@@ -173,7 +173,7 @@ impl Job for TrackingJob {
             self.hotrap.update_hot_bytes(&self.engine);
             // Writers may have been slowed for room that RALT has reserved or given back.
             self.engine.update_pressure();
-            self.engine.schedule_due();
+            self.engine.schedule();
         }
         self.engine.executor.notify();
         Step::Done

@@ -43,7 +43,6 @@ impl Job for PromotionJob {
         // Hotness is advice (I7): if something goes wrong here, the records stay where they were.
         // Only a failed sync is the store's business (I9).
         let before = self.tree.placed.gate.mutable();
-        let version = Arc::clone(&self.tree.peek().version);
         let promoted = self.hotrap.promote(&self.engine, &self.tree);
         if let Err(error) = &promoted {
             self.engine.background.note_poison(error);
@@ -52,11 +51,7 @@ impl Job for PromotionJob {
         let has_frozen = !Arc::ptr_eq(&before, &self.tree.placed.gate.mutable());
         self.has_ended = true;
         self.tree.placed.promoting.store(false, Ordering::Release);
-        // Often all that it finds is cold, and no table is made.
-        match Arc::ptr_eq(&version, &self.tree.peek().version) {
-            true => self.engine.after_change_of_room(),
-            false => self.engine.after_change(),
-        }
+        self.engine.after_change();
         // Meanwhile this cache, rid of what is cold, or the next one may have filled, or the
         // compaction that this one waits for may have ended. Whoever filled it, and that
         // compaction, found the flag set. A full cache takes nothing more, so nobody else would
