@@ -156,7 +156,7 @@ impl Engine {
             return self.start(tree, moved).is_ok();
         }
         // No table changes its tier only so that another can get shorter where it lies.
-        if plan.is_in_place() {
+        if plan.can_wait() {
             return false;
         }
         // The tables that the plan brings down stay until it has ended. Those that it meets may go,

@@ -37,7 +37,8 @@ pub(crate) struct Plan {
 /// What a compaction is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cause {
-    /// A level holds more than its target, or somebody asked for it.
+    /// A level holds more than its target or lies on another tier than it should, or somebody
+    /// asked for it.
     Level,
     /// Deletes and newer records come to what they hide, or deletes go.
     Hidden,
@@ -56,13 +57,9 @@ impl Plan {
         self.from == self.to
     }
 
-    /// Whether it brings no record nearer to where that belongs, and so can wait for room.
+    /// Whether it brings no level nearer to its target or its tier, and so can wait for room.
     pub(crate) fn can_wait(&self) -> bool {
-        let changes_tier = |table: &Arc<TableHandle>| {
-            let mut outputs = self.outputs.iter();
-            outputs.all(|output| output.tier != table.meta.tier)
-        };
-        self.is_in_place() && !self.upper.tables().iter().any(changes_tier)
+        self.is_in_place() && self.cause != Cause::Level
     }
 
     /// All inputs.

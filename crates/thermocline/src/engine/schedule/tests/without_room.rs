@@ -162,3 +162,61 @@ fn a_compaction_without_room_on_the_slow_tier_keeps_none_from_making_room_on_the
     scene.drain();
     assert!(on_last_fast(&scene).is_empty(), "it made room");
 }
+
+/// Regression: what is only written anew where it lies waits for room, but for a table that had
+/// been spilled this counted as work that is due. It did not begin, it did not fail, and so
+/// `wait_idle` never returned.
+#[test]
+fn a_spilled_table_waits_for_room_to_be_rid_of_its_deletes() {
+    let scene = Scene::new();
+    let keys: Vec<_> = (0..20).map(|n| format!("k{n:02}")).collect();
+    keys.iter().for_each(|key| scene.put(key, "new"));
+    let snapshot = scene.db.snapshot();
+    keys.iter().for_each(|key| scene.delete(key));
+    scene.db.flush().unwrap();
+    (0..F - 1).for_each(|from| scene.lower(from));
+    let mut plan = scene.pick(F - 1, &everything(), true).unwrap();
+    plan.is_move = false;
+    plan.outputs[0].tier = 1;
+    scene.start(plan);
+    scene.without_compactions(|| scene.drain());
+    let on_slow = || scene.tree().bytes_on(1)[F];
+    assert!(on_slow() > 0, "it is spilled");
+
+    let full = scene.take_all_space();
+    drop(snapshot);
+    scene.db.wait_idle().unwrap();
+    assert!(on_slow() > 0, "there is no room");
+    drop(full);
+    scene.db.wait_idle().unwrap();
+    assert_eq!(scene.tree().bytes_on(0), [0; MAX_LEVELS], "nothing is left");
+    assert_eq!(on_slow(), 0);
+}
+
+/// Regression: a table that has to leave the fast tier is written anew on its level, too, and
+/// where it had no room, nobody heard of it: `wait_idle` never returned.
+#[test]
+fn a_table_that_cannot_leave_the_fast_tier_is_told_of() {
+    let mut options = options();
+    options.tiers[1].capacity = 64 << 20;
+    let scene = Scene::with(options);
+    scene.fill_l0(100);
+    scene.to_last_fast();
+    let mut plan = scene.crossing();
+    plan.is_move = false;
+    plan.outputs.iter_mut().for_each(|output| output.tier = 0);
+    scene.start(plan);
+    scene.without_compactions(|| scene.drain());
+    assert!(
+        scene.tree().bytes_on(0)[SLOW] > 0,
+        "it lies on the fast tier"
+    );
+
+    let slow = Arc::clone(&scene.engine().tiers[1]);
+    let full = slow.reserve(slow.free_for_jobs()).unwrap();
+    let refused = scene.db.wait_idle();
+    assert!(matches!(refused, Err(Error::NoSpace { .. })), "{refused:?}");
+    drop(full);
+    scene.db.wait_idle().unwrap();
+    assert_eq!(scene.tree().bytes_on(0)[SLOW], 0);
+}
