@@ -291,7 +291,14 @@ impl Engine {
             outcome = match failure.or_else(|| self.check_open().err()) {
                 Some(error) => Err(error),
                 None if reason.is_none() => Ok(Stopped::No),
-                None if !self.is_stuck() => return false,
+                None if !self.is_stuck() => {
+                    // Work may have become possible without any job that would begin it, as by the
+                    // end of a snapshot.
+                    if !self.is_compacting() {
+                        self.schedule_compactions();
+                    }
+                    return false;
+                }
                 None => {
                     // Files that nobody reads any more may still wait for their removal.
                     self.sweep();

@@ -1,4 +1,5 @@
 mod making_room;
+mod waking;
 mod without_room;
 
 use std::time::Duration;
