@@ -63,6 +63,10 @@ impl Engine {
     pub(crate) fn wait_idle(&self) -> Result<()> {
         self.check_open()?;
         self.background.clear_all();
+        // What is hidden is looked for once more, whatever the last look has found.
+        self.all_trees()
+            .iter()
+            .for_each(|tree| *tree.looked.lock() = None);
         self.schedule();
         let mut is_idle = || {
             self.is_idle() || {

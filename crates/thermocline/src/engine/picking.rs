@@ -3,7 +3,7 @@
 use super::Engine;
 use super::tree::{Tree, TreeState};
 use crate::key::SeqNo;
-use crate::levels::{LevelTargets, Picker, Plan, TableSizes};
+use crate::levels::{LevelTargets, Looked, Picker, Plan, TableSizes};
 use crate::placement::FastRooms;
 use crate::version::Version;
 
@@ -78,12 +78,36 @@ impl Tree {
         })
     }
 
+    /// What [`Picker::tidying`] gives now. Where it gave nothing, it is asked again only once what
+    /// it depends on has changed.
+    pub(crate) fn tidying(
+        &self,
+        rooms: &FastRooms,
+        engine: &Engine,
+        state: &TreeState,
+    ) -> Vec<(f64, Plan)> {
+        // Counted before the look: a table that is opened meanwhile is for the next one.
+        let opened = engine.tiers.iter().map(|tier| tier.opened()).sum();
+        self.with_picker_in(rooms, engine, state, false, |picker| {
+            let now = Looked::by(picker, opened);
+            let mut last = self.looked.lock();
+            if last.as_ref().is_some_and(|last| last.is_as(&now)) {
+                return Vec::new();
+            }
+            let found: Vec<_> = picker.tidying().collect();
+            *last = found.is_empty().then_some(now);
+            found
+        })
+    }
+
     /// Whether a compaction that brings records to where they belong could start now.
     pub(crate) fn wants_compaction(&self, rooms: &FastRooms, engine: &Engine) -> bool {
         let state = self.state.lock();
-        self.with_picker_in(rooms, engine, &state, false, |picker| {
-            picker.candidates().any(|(_, plan)| !plan.can_wait())
-        })
+        let is_due = self.with_picker_in(rooms, engine, &state, false, |picker| {
+            picker.due().next().is_some()
+        });
+        let tidying = || self.tidying(rooms, engine, &state);
+        is_due || tidying().iter().any(|(_, plan)| !plan.can_wait())
     }
 
     /// Enters a compaction that begins. Returns the number with which to end it.

@@ -1,24 +1,27 @@
 //! What runs behind the writers: when flushes and compactions start, and with what room.
 
+use super::tree::TreeState;
 use super::{Engine, Tree};
 use crate::error::{Error, Result};
 use crate::executor::Lane;
 use crate::levels::{CompactionJob, FlushJob, Picker, Plan};
 use crate::metrics::Activity;
 use crate::options::{Compression, MEMTABLES};
-use crate::placement::SpacePlan;
+use crate::placement::{FastRooms, SpacePlan};
 use crate::sync::Arc;
 use crate::tier::{Reservation, Tier};
 use crate::version::TableHandle;
 
-/// What a look for compactions asks of each keyspace's picker.
-type Round = fn(&Picker<'_>) -> Vec<(f64, Plan)>;
+/// What a look for compactions asks of each keyspace.
+type Round = fn(&Tree, &FastRooms, &Engine, &TreeState) -> Vec<(f64, Plan)>;
 
 /// What brings records to where they belong.
-const DUE: Round = |picker| picker.due().collect();
+const DUE: Round = |tree, rooms, engine, state| {
+    tree.with_picker_in(rooms, engine, state, false, |picker| picker.due().collect())
+};
 
 /// What gives back hidden records and merges small tables: only when nothing is due.
-const TIDYING: Round = |picker| picker.tidying().collect();
+const TIDYING: Round = Tree::tidying;
 
 impl Engine {
     /// Frozen memtables that the memory budget allows (I8).
@@ -73,7 +76,7 @@ impl Engine {
         let started = |(tree, plan): &(Arc<Tree>, Plan)| self.start(tree, plan.clone()).is_ok();
         let mut refused = Vec::new();
         for round in [DUE, TIDYING] {
-            let mut candidates = self.most_urgent_first(round);
+            let mut candidates = self.most_urgent_of(round);
             if self.leave_to_run_alone(&mut candidates) {
                 break;
             }
@@ -106,13 +109,20 @@ impl Engine {
         &self,
         pick: impl Fn(&Picker<'_>) -> Vec<(f64, Plan)>,
     ) -> Vec<(Arc<Tree>, Plan)> {
+        self.most_urgent_of(|tree, rooms, engine, state| {
+            tree.with_picker_in(rooms, engine, state, false, &pick)
+        })
+    }
+
+    /// As [`Engine::most_urgent_first`], of what `round` gives.
+    fn most_urgent_of(
+        &self,
+        round: impl Fn(&Tree, &FastRooms, &Engine, &TreeState) -> Vec<(f64, Plan)>,
+    ) -> Vec<(Arc<Tree>, Plan)> {
         let mut found = Vec::new();
         let rooms = self.fast_rooms();
         for tree in self.all_trees() {
-            let state = tree.state.lock();
-            let picked = tree.with_picker_in(&rooms, self, &state, false, &pick);
-            drop(state);
-            let of_tree = picked.into_iter();
+            let of_tree = round(&tree, &rooms, self, &tree.state.lock()).into_iter();
             found.extend(of_tree.map(|(score, plan)| (score, Arc::clone(&tree), plan)));
         }
         // The sort is stable: the first plan of a level stays before the level's others.
@@ -221,12 +231,9 @@ impl Engine {
 
     /// Whether tables could be written anew where they lie, and there is room for it.
     fn wants_tidying(&self) -> bool {
-        let tidying = self.most_urgent_first(|picker| {
-            let plans = picker.candidates();
-            plans.filter(|(_, plan)| plan.can_wait()).collect()
-        });
-        let has_room = |(_, mut plan): (_, Plan)| self.reserve_for(&mut plan).is_ok();
-        tidying.into_iter().any(has_room)
+        let tidying = self.most_urgent_of(TIDYING).into_iter();
+        let mut tidying = tidying.filter(|(_, plan)| plan.can_wait());
+        tidying.any(|(_, mut plan)| self.reserve_for(&mut plan).is_ok())
     }
 }
 

@@ -7,7 +7,7 @@ use super::{Engine, Tally};
 use crate::error::Result;
 use crate::ids::KeyspaceId;
 use crate::key::{Kind, SeqNo};
-use crate::levels::{Averages, L0Places, Running};
+use crate::levels::{Averages, L0Places, Looked, Running};
 use crate::memtable::Memtable;
 use crate::placement::{Installed, OfKeyspace, Taken};
 use crate::points::point;
@@ -30,6 +30,8 @@ pub(crate) struct Tree {
     pub(crate) averages: Averages,
     /// What iterators lately passed without returning it.
     pub(crate) passed: LastPassed,
+    /// The last look for hidden records and small tables that found none.
+    pub(crate) looked: Mutex<Option<Looked>>,
     /// Whether a freeze is queued because of that.
     pub(crate) freezes_soon: AtomicBool,
     /// Stored only under the lock of `state`, by [`Tree::publish`].
@@ -78,6 +80,7 @@ impl Tree {
             placed,
             averages: Averages::new(learned),
             passed: LastPassed::default(),
+            looked: Mutex::new(None),
             freezes_soon: AtomicBool::new(false),
             state: Mutex::new(TreeState {
                 running: Running::default(),

@@ -25,7 +25,7 @@ pub(crate) use flush::FlushJob;
 pub(crate) use job::{CompactionJob, MOST_MET};
 pub(crate) use l0_places::L0Places;
 pub(crate) use pass::{Pass, Watch};
-pub(crate) use picker::{Hotness, Manual, Meant, Picker};
+pub(crate) use picker::{Hotness, Looked, Manual, Meant, Picker};
 pub(crate) use plan::{Plan, Running};
 pub(crate) use sink::{Origin, Sink};
 pub(crate) use table_size::TableSizes;

@@ -2,6 +2,7 @@
 
 mod deletes;
 mod giving_way;
+mod looked;
 mod past_f;
 mod small;
 mod superseded;
@@ -21,6 +22,7 @@ use crate::placement::Output;
 use crate::read::Passed;
 use crate::sync::Arc;
 use crate::version::{MAX_LEVELS, TableHandle, Version};
+pub(crate) use looked::Looked;
 
 /// How urgent it is to merge small tables. For comparison, a level at its target has 1.
 const TIDYING: f64 = 0.25;
@@ -58,15 +60,9 @@ pub(crate) trait Hotness {
 }
 
 impl Picker<'_> {
-    /// All compactions that could start now, with how urgent each is: [`Picker::due`], then
-    /// [`Picker::tidying`].
-    pub(crate) fn candidates(&self) -> impl Iterator<Item = (f64, Plan)> {
-        self.due().chain(self.tidying())
-    }
-
-    /// Compactions that bring records to where they belong, the most urgent first, one for each
-    /// level. For L0 there is also a smaller one, for when the large one has no room. For the level
-    /// above f there is first one that passes level f by, if that pays.
+    /// Compactions that bring records to where they belong, with how urgent each is, the most
+    /// urgent first, one for each level. For L0 there is also a smaller one, for when the large one
+    /// has no room. For the level above f there is first one that passes level f by, if that pays.
     pub(crate) fn due(&self) -> impl Iterator<Item = (f64, Plan)> {
         let mut scores: Vec<(f64, usize)> = (0..MAX_LEVELS - 1)
             .map(|level| (self.score(level), level))

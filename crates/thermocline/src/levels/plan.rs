@@ -149,6 +149,11 @@ pub(crate) struct Running {
 }
 
 impl Running {
+    /// Tells what runs now from what ran at any other time.
+    pub(crate) fn moment(&self) -> (u64, usize) {
+        (self.next, self.locks.len())
+    }
+
     pub(crate) fn has_input(&self, table: &TableHandle) -> bool {
         self.inputs.contains(&table.meta.id)
     }

@@ -86,6 +86,15 @@ pub(crate) struct Passed {
     version: Weak<Version>,
 }
 
+impl Passed {
+    /// Whether `other` says the same.
+    pub(crate) fn is_as(&self, other: &Passed) -> bool {
+        Weak::ptr_eq(&self.version, &other.version)
+            && self.seq == other.seq
+            && self.range == other.range
+    }
+}
+
 /// What was last told about a keyspace.
 #[derive(Debug, Default)]
 pub(crate) struct LastPassed(Mutex<Option<Passed>>);
@@ -111,7 +120,7 @@ impl LastPassed {
 impl Engine {
     /// Has the entries taken away that an iterator passed in `pinned` between two keys, in
     /// whichever order the keys are.
-    fn take_away(
+    pub(crate) fn take_away(
         &self,
         keyspace: KeyspaceId,
         pinned: &Superversion,

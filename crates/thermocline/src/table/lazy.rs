@@ -96,6 +96,8 @@ impl LazyTable {
         } = &self.place;
         let (cache, pins) = (Arc::clone(cache), Arc::clone(pins));
         let table = Table::open(tier, meta.clone(), *database, cache, pins)?;
-        Ok(self.table.get_or_init(|| Arc::new(table)))
+        let table = self.table.get_or_init(|| Arc::new(table));
+        tier.count_opened();
+        Ok(table)
     }
 }

@@ -15,7 +15,7 @@ use crate::cache::LargeBuffers;
 use crate::error::{Error, Result};
 use crate::options::TierOptions;
 use crate::storage::{LogStore, TableStore};
-use crate::sync::atomic::AtomicBool;
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Arc, Mutex};
 
 /// A medium that a store uses.
@@ -31,6 +31,8 @@ pub(crate) struct Tier {
     io: IoCounters,
     space: Space,
     copies: Copies,
+    /// How many of its tables were opened so far.
+    opened: AtomicU64,
     /// Memory for large values that are being written to the store's tiers or read from them.
     pub(crate) large: Arc<LargeBuffers>,
     /// Whether the store is closed. If so, the directory may belong to another store.
@@ -54,10 +56,21 @@ impl Tier {
             log,
             io: IoCounters::default(),
             copies: Copies::default(),
+            opened: AtomicU64::new(0),
             large: Arc::default(),
             has_ended: AtomicBool::new(false),
             names_lost: Mutex::default(),
         }
+    }
+
+    /// Counts a table that has been opened: who sees the count sees the table open.
+    pub(crate) fn count_opened(&self) {
+        self.opened.fetch_add(1, Ordering::Release);
+    }
+
+    /// How many of its tables were opened so far.
+    pub(crate) fn opened(&self) -> u64 {
+        self.opened.load(Ordering::Acquire)
     }
 
     /// Makes the tier count its large buffers together with those of the store's other tiers.

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::Keyspace;
+use crate::levels::Looked;
 
 fn keys(first: char, count: usize) -> Vec<String> {
     (0..count).map(|n| format!("{first}{n:03}")).collect()
@@ -103,6 +104,67 @@ fn small_tables_are_merged_once_there_is_room_in_a_store_that_is_only_read() {
     drop(space);
     read_on(&scene, &live);
     assert!(tables() < before);
+}
+
+/// A look that found nothing is remembered. If anything that it depends on were left out of what
+/// is remembered, work would stay undone for as long as nothing is written.
+#[test]
+fn hidden_records_are_looked_for_again_once_anything_has_changed() {
+    let scene = Scene::with_old(&KEYS);
+    let snapshot = scene.db.snapshot();
+    let (engine, tree) = (scene.engine(), scene.tree());
+    let found = || {
+        tree.tidying(&engine.fast_rooms(), &engine, &tree.state.lock())
+            .len()
+    };
+    let opened = || engine.tiers.iter().map(|tier| tier.opened()).sum();
+    let remember = || {
+        let now = tree.with_picker(&engine, &tree.state.lock(), false, |picker| {
+            Looked::by(picker, opened())
+        });
+        *tree.looked.lock() = Some(now);
+        assert_eq!(found(), 0, "as if the last look had found nothing");
+    };
+    scene.without_compactions(|| {
+        KEYS.iter().for_each(|key| scene.delete(key));
+        scene.db.flush().unwrap();
+        assert_eq!(found(), 0, "the snapshot needs them");
+        drop(snapshot);
+        assert_eq!(found(), 1, "a snapshot went");
+
+        remember();
+        engine.tiers[1].count_opened();
+        assert_eq!(found(), 1, "a table was opened");
+
+        remember();
+        tree.state.lock().l0_places.reserve(0);
+        assert_eq!(found(), 0, "older records are on their way");
+        tree.state.lock().l0_places.release(0);
+        assert_eq!(found(), 1, "they are not");
+
+        remember();
+        let plan = scene.pick(0, &everything(), true).unwrap();
+        let number = Tree::start_compaction(&mut tree.state.lock(), &plan);
+        assert_eq!(found(), 0, "a job has the table");
+        tree.end_compaction(number, &plan);
+        assert_eq!(found(), 1, "the job has ended");
+
+        remember();
+        scene.put_all(&["other", "others"], "new");
+        scene.db.flush().unwrap();
+        assert_eq!(found(), 1, "there is another version");
+
+        remember();
+        engine.take_away(tree.id, &tree.pin(), [b"k00", b"k09"], false);
+        assert_eq!(found(), 1, "an iterator passed many deletes");
+    });
+    remember();
+    scene.db.wait_idle().unwrap();
+    assert_eq!(
+        records(&scene),
+        (2, 0),
+        "who waits has everything looked at"
+    );
 }
 
 /// Stops a writer for want of a byte, on a fast tier with deletes that a snapshot needs.
