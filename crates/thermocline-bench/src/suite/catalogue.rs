@@ -7,9 +7,10 @@ use anyhow::{Context, Result, bail};
 
 use super::definition::Definition;
 
-const BUILT_IN: [(&str, &str); 4] = [
+const BUILT_IN: [(&str, &str); 5] = [
     ("smoke", include_str!("../../suites/smoke.toml")),
     ("paper-small", include_str!("../../suites/paper-small.toml")),
+    ("overview", include_str!("../../suites/overview.toml")),
     ("raw", include_str!("../../suites/raw.toml")),
     ("dynamic", include_str!("../../suites/dynamic.toml")),
 ];
