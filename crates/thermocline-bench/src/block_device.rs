@@ -104,7 +104,7 @@ pub(crate) fn below(dir: &Path) -> Option<PathBuf> {
 }
 
 fn directory(device: u64) -> PathBuf {
-    let (major, minor) = (nix::sys::stat::major(device), nix::sys::stat::minor(device));
+    let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
     format!("/sys/dev/block/{major}:{minor}").into()
 }
 

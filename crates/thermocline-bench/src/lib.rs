@@ -11,7 +11,9 @@ mod args;
 mod bad_arguments;
 mod bench;
 mod block_device;
+mod command;
 mod compactions;
+#[cfg(feature = "lab")]
 mod compare;
 mod counters;
 mod demo;
@@ -28,6 +30,7 @@ mod host;
 mod json_file;
 mod keys;
 mod memory_limit;
+#[cfg(feature = "lab")]
 mod pages;
 mod plan;
 mod probe;
@@ -35,10 +38,12 @@ mod program;
 mod progress;
 mod record_sizes;
 mod report;
+#[cfg(feature = "lab")]
 mod results;
 mod run;
 mod settings;
 mod state;
+#[cfg(feature = "lab")]
 mod suite;
 mod temporary;
 mod trace;
@@ -51,7 +56,9 @@ pub use accounts::{Activity, ActivitySeries, Amount, ByActivity, ByDisk, Io, IoS
 pub use args::{BenchArgs, Phase};
 pub use bad_arguments::BadArguments;
 pub use bench::bench;
+pub use command::{Answer, Command};
 pub use compactions::LevelCompactions;
+#[cfg(feature = "lab")]
 pub use compare::{CompareArgs, Compared, Comparison, Side, Verdict, compare};
 pub use counters::RecordCacheCounters;
 pub use demo::{DemoArgs, NotShown, demo};
@@ -59,11 +66,13 @@ pub use distribution::{Cluster, Ranks, Shape, Stage, Stages};
 #[cfg(feature = "experiments")]
 pub use experiments::{Experiments, Scoring};
 pub use host::{Disk, Host};
+#[cfg(feature = "lab")]
 pub use pages::{ReportArgs, report as report_page};
 pub use probe::{DiskProbe, ExpectArgs, Probe, ProbeArgs, RandomReads, probe};
 pub use report::{Hotness, OperationLatency, Report, WarmUpResult};
 pub use run::{LastTenth, Second, StageResult};
 pub use settings::{Compression, Durability, Settings, SlowDevice, SlowDeviceArgs};
+#[cfg(feature = "lab")]
 pub use suite::{SuiteArgs, suite};
 pub use trace::{Format, TraceStats, TraceStatsArgs, trace_stats};
 pub use warm_up::{WarmUpArgs, WarmUpLength};

@@ -2,10 +2,12 @@
 
 use std::env;
 
+#[cfg(feature = "lab")]
 use git_version::git_version;
 
 /// The commit of the repository in which its sources lay when it was built, followed by "-modified"
 /// if files were modified. None outside of a repository.
+#[cfg(feature = "lab")]
 pub(crate) fn commit() -> Option<&'static str> {
     // Never a tag, because the version is given beside it.
     let commit = git_version!(
@@ -13,6 +15,12 @@ pub(crate) fn commit() -> Option<&'static str> {
         fallback = ""
     );
     (!commit.is_empty()).then_some(commit)
+}
+
+/// Results that are to be compared come from a build with the feature `lab`.
+#[cfg(not(feature = "lab"))]
+pub(crate) fn commit() -> Option<&'static str> {
+    None
 }
 
 /// The command line of this process, for people to repeat.

@@ -1,7 +1,9 @@
 //! What the process has used.
 
+use std::fs;
+
 use anyhow::{Context, Result};
-use nix::sys::resource::{UsageWho, getrusage};
+use rustix::time::{ClockId, clock_gettime};
 
 /// Processor time and memory of this process.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -14,20 +16,28 @@ pub(crate) struct Usage {
 
 impl Usage {
     pub(crate) fn now() -> Result<Self> {
-        let usage = getrusage(UsageWho::RUSAGE_SELF).context("cannot read the resource usage")?;
-        let seconds =
-            |time: nix::sys::time::TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6;
-        // Linux counts in KiB, Apple's systems in bytes.
-        let unit = if cfg!(target_vendor = "apple") {
-            1
-        } else {
-            1024
-        };
+        let cpu = clock_gettime(ClockId::ProcessCPUTime);
         Ok(Self {
-            cpu_seconds: seconds(usage.user_time()) + seconds(usage.system_time()),
-            max_rss_bytes: u64::try_from(usage.max_rss()).unwrap_or(0) * unit,
+            cpu_seconds: cpu.tv_sec as f64 + cpu.tv_nsec as f64 / 1e9,
+            max_rss_bytes: max_rss()?,
         })
     }
+}
+
+/// What Linux tells of it.
+#[cfg(target_os = "linux")]
+fn max_rss() -> Result<u64> {
+    let file = "/proc/self/status";
+    let status = fs::read_to_string(file).with_context(|| format!("cannot read {file}"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib = line.and_then(|rest| rest.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
+    Ok(kib.with_context(|| format!("{file} has no VmHWM"))? * 1024)
+}
+
+/// Nothing tells it here: none.
+#[cfg(not(target_os = "linux"))]
+fn max_rss() -> Result<u64> {
+    Ok(0)
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use crate::distribution::{Cluster, LATEST_THETA, Shape, Stages};
 pub(crate) const WORKLOADS_DEFINITION: u32 = 1;
 
 /// The definition for results that do not tell theirs.
+#[cfg(feature = "lab")]
 pub(crate) fn unrecorded() -> u32 {
     1
 }

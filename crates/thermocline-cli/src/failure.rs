@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-use thermocline::Error;
+use thermocline::{Error, ErrorKind};
 
 /// Exit codes are part of the interface; `thermocline --help` lists them.
 const NOT_FOUND: u8 = 1;
@@ -93,9 +93,9 @@ impl Failure {
 }
 
 fn store_code(error: &Error) -> u8 {
-    match error {
-        Error::Corruption { .. } => DAMAGED,
-        Error::InvalidOption { .. } | Error::TooLarge { .. } | Error::DoesNotFit { .. } => USAGE,
+    match error.kind() {
+        ErrorKind::Damaged => DAMAGED,
+        ErrorKind::Invalid => USAGE,
         _ => STORE,
     }
 }

@@ -23,6 +23,7 @@ const SPARE_LEN: usize = 64;
 
 /// What a condition expects of a key when the batch is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Expect {
     /// The key has no value.
     Absent,

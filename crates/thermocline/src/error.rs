@@ -271,7 +271,74 @@ pub enum Error {
     Closed,
 }
 
+/// What an [`Error`] means for its caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The operating system refused an operation.
+    Io,
+    /// Space, or what the system limits, has run out. Nothing happened, and the same call may
+    /// succeed later.
+    Exhausted,
+    /// A sync failed, or background work panicked. Writes are refused until the store is opened
+    /// again.
+    Poisoned,
+    /// Bytes on disk are damaged.
+    Damaged,
+    /// A newer release wrote the file.
+    Unsupported,
+    /// Somebody else has the store open.
+    Locked,
+    /// The store, or its file system, may only be read.
+    ReadOnly,
+    /// What was asked for is not there: a store, a backup, a keyspace, or a part of the log.
+    NotFound,
+    /// A tier's directory is not the store's, or holds only a part of one.
+    WrongPlace,
+    /// A setting, an argument or a batch makes no sense, or is larger than can be.
+    Invalid,
+    /// A condition of the batch does not hold. Read again, and try again.
+    Conflict,
+    /// The store was closed.
+    Closed,
+}
+
 impl Error {
+    /// What this means for the caller, for those who do not ask which variant it is.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().expect("a temporary directory");
+    /// use thermocline::{Db, ErrorKind, Options};
+    ///
+    /// let mut options = Options::one_tier(dir.path());
+    /// options.create_if_missing = false;
+    /// let error = Db::open(options).expect_err("there is no store yet");
+    /// assert_eq!(error.kind(), ErrorKind::NotFound);
+    /// ```
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Error::Io { .. } => ErrorKind::Io,
+            Error::NoSpace { .. } | Error::Limit { .. } => ErrorKind::Exhausted,
+            Error::Poisoned { .. } => ErrorKind::Poisoned,
+            Error::Corruption { .. } => ErrorKind::Damaged,
+            Error::FormatVersion { .. } => ErrorKind::Unsupported,
+            Error::Locked { .. } => ErrorKind::Locked,
+            Error::NotWritable { .. } | Error::ReadOnly => ErrorKind::ReadOnly,
+            Error::NotFound { .. }
+            | Error::NoBackup { .. }
+            | Error::UnknownKeyspace { .. }
+            | Error::LogGone { .. } => ErrorKind::NotFound,
+            Error::WrongTier { .. } | Error::Unfinished { .. } => ErrorKind::WrongPlace,
+            Error::InvalidOption { .. }
+            | Error::TooLarge { .. }
+            | Error::DoesNotFit { .. }
+            | Error::ForeignKeyspace { .. }
+            | Error::LogAhead { .. } => ErrorKind::Invalid,
+            Error::ConditionFailed { .. } => ErrorKind::Conflict,
+            Error::Closed => ErrorKind::Closed,
+        }
+    }
+
     /// Wraps an I/O error with what was attempted and where; a full device becomes
     /// [`Error::NoSpace`], a limit of the process [`Error::Limit`].
     pub(crate) fn io(operation: &'static str, path: impl AsRef<Path>, source: io::Error) -> Self {
@@ -334,7 +401,7 @@ impl Error {
     /// Whether nothing happened, and the same operation may succeed once there is more of what it
     /// lacked: space, or what the operating system limits.
     pub fn may_pass(&self) -> bool {
-        self.is_no_space() || matches!(self, Error::Limit { .. })
+        self.kind() == ErrorKind::Exhausted
     }
 
     /// Whether bytes on disk are damaged.

@@ -117,7 +117,7 @@ pub use bytes::Bytes;
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use copies::{BackupReport, Backups, GenerationInfo, LogReader, LoggedBatch, LoggedOp};
 pub use engine::{VerifyProgress, VerifyReport};
-pub use error::{Damaged, Error, Result};
+pub use error::{Damaged, Error, ErrorKind, Result};
 pub use key::{Kind, MAX_KEY_LEN, MAX_VALUE_LEN, SeqNo};
 pub use metrics::Purpose;
 pub use opening::{Loss, RecoveryReport, RepairReport};

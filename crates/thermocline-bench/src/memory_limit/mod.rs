@@ -55,6 +55,7 @@ fn try_limit(bytes: u64) -> Result<OwnGroup> {
 ///
 /// # Errors
 /// No cgroups, or no permission.
+#[cfg(feature = "lab")]
 pub(crate) fn make_room() -> Result<Option<OwnGroup>> {
     let home = Home::find()?;
     match home.version {

@@ -14,7 +14,7 @@ pub(crate) fn drop_page_cache(dir: &Path) -> Result<()> {
     use std::fs;
 
     use anyhow::Context;
-    use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
+    use rustix::fs::{Advice, fadvise};
 
     for entry in fs::read_dir(dir).with_context(|| format!("cannot list {}", dir.display()))? {
         let path = entry?.path();
@@ -25,7 +25,7 @@ pub(crate) fn drop_page_cache(dir: &Path) -> Result<()> {
         let failed = || format!("cannot drop {} from the page cache", path.display());
         let file = fs::File::open(&path).with_context(failed)?;
         file.sync_data().with_context(failed)?;
-        posix_fadvise(&file, 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED).with_context(failed)?;
+        fadvise(&file, 0, None, Advice::DontNeed).with_context(failed)?;
     }
     Ok(())
 }

@@ -12,9 +12,9 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use nix::time::{ClockId, clock_gettime};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
+use rustix::time::{ClockId, clock_gettime};
 
 use super::shared::Tally;
 
@@ -140,10 +140,10 @@ fn clock_nanos() -> u64 {
     between.min().unwrap_or(0)
 }
 
-/// Processor time that this thread has used. 0 if the system does not tell.
+/// Processor time that this thread has used.
 fn thread_nanos() -> u64 {
-    let time = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map(Duration::from);
-    time.map_or(0, |time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 #[cfg(test)]

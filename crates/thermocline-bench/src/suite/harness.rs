@@ -5,9 +5,12 @@ use std::fs::File;
 use std::io::{Read, Seek};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use signal_hook::consts::TERM_SIGNALS;
+use signal_hook::iterator::Signals;
 
 use super::cell::Cell;
 use super::line;
@@ -69,11 +72,15 @@ impl Processes {
     /// Signals cannot be handled.
     pub(crate) fn new() -> Result<Self> {
         let (sender, interrupted) = mpsc::channel();
-        ctrlc::set_handler(move || {
-            // Once the suite has ended, nobody listens.
-            let _ = sender.send(());
-        })
-        .context("cannot handle interrupts")?;
+        let mut signals = Signals::new(TERM_SIGNALS).context("cannot handle interrupts")?;
+        let listen = move || {
+            for _ in signals.forever() {
+                // Once the suite has ended, nobody listens.
+                let _ = sender.send(());
+            }
+        };
+        let listener = thread::Builder::new().name("thermocline-bench-interrupts".to_owned());
+        listener.spawn(listen).context("cannot handle interrupts")?;
         Ok(Self { interrupted })
     }
 

@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, ErrorKind, Read};
 use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
+#[cfg(feature = "lab")]
 use lzma_rust2::XzReader;
 
 /// What every .xz file begins with.
@@ -37,13 +38,23 @@ pub(super) fn unpack(mut file: impl BufRead + 'static) -> Result<Input> {
     let (is_xz, is_zstd) = (start == XZ_MAGIC, start.starts_with(&ZSTD_MAGIC));
     let whole = std::io::Cursor::new(start).chain(file);
     Ok(if is_xz {
-        Box::new(BufReader::new(XzReader::new(whole, true)))
+        unpack_xz(whole)?
     } else if is_zstd {
         let unpacked = zstd::stream::read::Decoder::with_buffer(whole).context("cannot unpack")?;
         Box::new(BufReader::new(unpacked))
     } else {
         Box::new(whole)
     })
+}
+
+#[cfg(feature = "lab")]
+fn unpack_xz(whole: impl BufRead + 'static) -> Result<Input> {
+    Ok(Box::new(BufReader::new(XzReader::new(whole, true))))
+}
+
+#[cfg(not(feature = "lab"))]
+fn unpack_xz(_whole: impl BufRead + 'static) -> Result<Input> {
+    bail!("an .xz file is unpacked by a build with `--features lab` only; unpack it with `xz -dk`")
 }
 
 /// The lines of a text.

@@ -218,12 +218,20 @@ mod tests {
 
     use super::*;
 
+    /// The default, but for what `fill` fills in: from outside their crate, metrics cannot be
+    /// written down whole.
+    fn made<T: Default>(fill: impl FnOnce(&mut T)) -> T {
+        let mut made = T::default();
+        fill(&mut made);
+        made
+    }
+
     fn point(records: u64) -> HeatPoint {
-        HeatPoint {
-            score: 1.0 / records as f64,
-            records,
-            bytes: records * 10,
-        }
+        made(|point: &mut HeatPoint| {
+            point.score = 1.0 / records as f64;
+            point.records = records;
+            point.bytes = records * 10;
+        })
     }
 
     #[test]
@@ -240,29 +248,28 @@ mod tests {
     /// is tracked.
     #[test]
     fn the_text_says_what_is_hot_and_lines_up() {
-        let key = |key: &str, score, is_hot, is_stable| HotKey {
-            keyspace: "default".to_owned(),
-            key: key.into(),
-            value_len: 100,
-            score,
-            is_stable,
-            is_hot,
+        let key = |key: &str, score, is_hot, is_stable| {
+            made(|hot: &mut HotKey| {
+                hot.keyspace = "default".to_owned();
+                hot.key = key.into();
+                hot.value_len = 100;
+                (hot.score, hot.is_stable, hot.is_hot) = (score, is_stable, is_hot);
+            })
         };
-        let heat = HeatReport {
-            hottest: vec![
+        let mut heat = made(|heat: &mut HeatReport| {
+            heat.hottest = vec![
                 key("a\0long key", 12.5, true, true),
                 key("b", 2.0, true, false),
                 key("c", 0.5, false, true),
-            ],
-            curve: vec![point(1), point(4)],
-            data_bytes: 400,
-        };
-        let ralt = RaltMetrics {
-            hot_set_bytes: 20,
-            hot_set_limit_bytes: 1 << 20,
-            hot_threshold: 1.25,
-            ..RaltMetrics::default()
-        };
+            ];
+            heat.curve = vec![point(1), point(4)];
+            heat.data_bytes = 400;
+        });
+        let ralt = made(|ralt: &mut RaltMetrics| {
+            ralt.hot_set_bytes = 20;
+            ralt.hot_set_limit_bytes = 1 << 20;
+            ralt.hot_threshold = 1.25;
+        });
         assert_eq!(
             to_text(&heat, &ralt),
             "\
@@ -286,20 +293,16 @@ Hottest keys
         let nothing = to_text(&HeatReport::default(), &RaltMetrics::default());
         assert!(nothing.ends_with("\nNo record is tracked\n"), "{nothing}");
         assert!(!nothing.contains("NaN"), "{nothing}");
-        let heat = HeatReport {
-            hottest: Vec::new(),
-            ..heat
-        };
+        heat.hottest.clear();
         assert!(!to_text(&heat, &ralt).contains("No record is tracked"));
     }
 
     #[test]
     fn shares_are_of_the_data_and_never_more_than_all() {
-        let heat = HeatReport {
-            hottest: Vec::new(),
-            curve: vec![point(1), point(5)],
-            data_bytes: 200,
-        };
+        let heat = made(|heat: &mut HeatReport| {
+            heat.curve = vec![point(1), point(5)];
+            heat.data_bytes = 200;
+        });
         let (records, bytes) = tracked(&heat);
         assert_eq!((records, bytes), (5, 50));
         assert_eq!(percent(bytes, &heat), 25.0);

@@ -126,10 +126,8 @@ fn levels_that_go_out_of_use_on_the_slow_tier_are_not_passed_over() {
     narrow.level_ratio = 2;
     // One job at a time: a level out of use is not emptied before the next job is chosen.
     narrow.compaction_threads = 1;
-    let wide = Options {
-        level_ratio: 100,
-        ..narrow.clone()
-    };
+    let mut wide = narrow.clone();
+    wide.level_ratio = 100;
     reshape(narrow, wide);
 }
 
@@ -142,12 +140,10 @@ fn levels_that_go_out_of_use_on_one_tier_are_not_passed_over() {
     // One job at a time: a level out of use is not emptied before the next job is chosen.
     narrow.compaction_threads = 1;
     narrow.l0_trigger = 1;
-    let wide = Options {
-        level_ratio: 100,
-        l0_trigger: 2,
-        memtable_size: Some(320 << 10),
-        ..narrow.clone()
-    };
+    let mut wide = narrow.clone();
+    wide.level_ratio = 100;
+    wide.l0_trigger = 2;
+    wide.memtable_size = Some(320 << 10);
     reshape(narrow, wide);
 }
 

@@ -70,10 +70,8 @@ fn works_with_two_tiers(options: &Options, medium: &Arc<dyn Medium>, what: &str)
 }
 
 fn placements() -> [(&'static str, Options); 2] {
-    let by_level = Options {
-        placement: Placement::ByLevel,
-        ..small_options()
-    };
+    let mut by_level = small_options();
+    by_level.placement = Placement::ByLevel;
     [("by hotness", small_options()), ("by level", by_level)]
 }
 

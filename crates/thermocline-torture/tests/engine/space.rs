@@ -24,10 +24,8 @@ fn value(n: u32, len: usize) -> Vec<u8> {
 
 /// Two tiers with records placed by hotness, the same by level, and one tier.
 fn placements() -> [(&'static str, Options); 3] {
-    let by_level = Options {
-        placement: Placement::ByLevel,
-        ..small_options()
-    };
+    let mut by_level = small_options();
+    by_level.placement = Placement::ByLevel;
     let mut one_tier = small_options();
     one_tier.tiers = vec![TierOptions::fast("/fast").block_size(1024)];
     [

@@ -15,10 +15,9 @@ const COPIED_RALT: &str = "/copy-fast/ralt";
 const KEYS: [&str; 10] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"];
 
 fn by_level() -> Options {
-    Options {
-        placement: Placement::ByLevel,
-        ..small_options()
-    }
+    let mut options = small_options();
+    options.placement = Placement::ByLevel;
+    options
 }
 
 fn of_copy() -> Options {

@@ -124,7 +124,8 @@ impl Engine {
                 .filter(|t| t.meta.tier == tier.index);
             here.map(|table| table.meta.len).sum::<u64>()
         };
-        let mut io = Purpose::ALL.map(|purpose| tier.io(purpose));
+        let each = Purpose::ALL.iter();
+        let mut io: Vec<IoMetrics> = each.map(|&purpose| tier.io(purpose)).collect();
         // Access records have a tier of their own, over a directory of the fast one.
         if let Some(of_records) = self.placement.io().filter(|_| tier.index == 0) {
             io[Purpose::Hotness as usize].add(&of_records);

@@ -8,6 +8,7 @@ use crate::thread_time;
 /// What background work is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
+#[non_exhaustive]
 pub enum Activity {
     /// Memtables that become tables of L0.
     Flush,
@@ -22,7 +23,7 @@ pub enum Activity {
 
 impl Activity {
     /// Every activity, in the order of the counters.
-    pub const ALL: [Activity; 4] = [
+    pub const ALL: &[Activity] = &[
         Activity::Flush,
         Activity::Compaction,
         Activity::Promotion,
@@ -42,6 +43,7 @@ impl Activity {
 
 /// Processor time of one activity.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct CpuMetrics {
     /// What it was spent on.
     pub activity: Activity,

@@ -86,7 +86,7 @@ fn hotrap() -> HotRapMetrics {
         retained_bytes: 1404,
         bypassed_bytes: 1413,
         admission_attempts: 1405,
-        admission_refused: Refusal::ALL.into_iter().zip(1406..).collect(),
+        admission_refused: Refusal::ALL.iter().copied().zip(1406..).collect(),
         dropped_cold: 1410,
         voided_flushes: 1411,
         crossings: 1412,

@@ -2,6 +2,7 @@
 
 /// Why a record read from the slow tier was not taken into the promotion cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Refusal {
     /// A compaction that crosses to the slow tier was under way over the key.
     Claimed,
@@ -15,7 +16,7 @@ pub enum Refusal {
 
 impl Refusal {
     /// Every reason, in the order of the counters.
-    pub const ALL: [Refusal; 4] = [
+    pub const ALL: &[Refusal] = &[
         Refusal::Claimed,
         Refusal::Overtaken,
         Refusal::OldSnapshot,
@@ -35,6 +36,7 @@ impl Refusal {
 
 /// RALT: the table of recent accesses that says what is hot.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
 pub struct RaltMetrics {
     /// Keys and values of the records that are hot, in bytes (HotRAP size).
     pub hot_set_bytes: u64,
@@ -83,6 +85,7 @@ pub struct RaltMetrics {
 
 /// Placement by hotness: what it knows, and what it moved since the store was opened.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
 pub struct HotRapMetrics {
     /// The table of recent accesses.
     pub ralt: RaltMetrics,
@@ -118,7 +121,8 @@ impl HotRapMetrics {
 }
 
 /// A hot key, with how hot it is.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
 pub struct HotKey {
     /// The keyspace's name.
     pub keyspace: String,
@@ -135,7 +139,8 @@ pub struct HotKey {
 }
 
 /// The size of the set of all records that have at least a given score.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[non_exhaustive]
 pub struct HeatPoint {
     /// The score, as of now.
     pub score: f64,
@@ -147,6 +152,7 @@ pub struct HeatPoint {
 
 /// What is hot, and what is not: the hottest keys, and how size falls with hotness.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
 pub struct HeatReport {
     /// The hottest keys, hottest first.
     pub hottest: Vec<HotKey>,

@@ -1,12 +1,15 @@
 //! Everything the store counts, readable as a struct ([`Metrics`]), as text
-//! ([`Metrics::to_text`]) and as Prometheus exposition ([`Metrics::to_prometheus`]).
+//! ([`Metrics::to_text`]) and, with the feature `prometheus`, which is on by default, as its
+//! exposition ([`Metrics::to_prometheus`]).
 
 mod cpu;
+#[cfg(feature = "prometheus")]
 mod exposition;
 mod hotrap;
 mod human;
 mod keyspace;
 mod latency;
+#[cfg(feature = "prometheus")]
 mod prometheus;
 mod purpose;
 mod section;

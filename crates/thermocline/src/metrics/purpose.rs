@@ -3,6 +3,7 @@
 /// Why bytes moved. Counters are kept per tier and purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
+#[non_exhaustive]
 pub enum Purpose {
     /// Write-ahead log.
     Wal,
@@ -30,7 +31,7 @@ pub enum Purpose {
 
 impl Purpose {
     /// Every purpose, in the order of the counters.
-    pub const ALL: [Purpose; 11] = [
+    pub const ALL: &[Purpose] = &[
         Purpose::Wal,
         Purpose::Manifest,
         Purpose::Flush,

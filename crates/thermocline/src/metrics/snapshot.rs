@@ -7,6 +7,7 @@ use super::{CpuMetrics, HotRapMetrics, KeyspaceMetrics, Purpose};
 
 /// Operations and bytes of one purpose on one tier.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct IoMetrics {
     /// Why the bytes moved.
     pub purpose: Purpose,
@@ -43,6 +44,7 @@ impl IoMetrics {
 
 /// One tier.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct TierMetrics {
     /// Its directory.
     pub path: PathBuf,
@@ -83,6 +85,7 @@ impl TierMetrics {
 
 /// One level, over all keyspaces.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LevelMetrics {
     /// Tables in it.
     pub tables: u64,
@@ -101,6 +104,7 @@ pub struct LevelMetrics {
 
 /// Where point reads found their answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct HitMetrics {
     /// Point reads, each key of a `multi_get` counted.
     pub gets: u64,
@@ -132,6 +136,7 @@ pub struct HitMetrics {
 
 /// Compactions from one level into another.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
 pub struct CompactionMetrics {
     /// Input level.
     pub from: u8,
@@ -156,6 +161,7 @@ pub struct CompactionMetrics {
 
 /// How long writers were held back, and why.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
 pub struct StallMetrics {
     /// Time writers were slowed, in seconds of all threads.
     pub slowed_seconds: f64,
@@ -174,6 +180,7 @@ pub struct StallMetrics {
 
 /// Latencies of one kind of operation. Reads are sampled.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LatencyMetrics {
     /// "get", "multi_get", "write", "seek".
     pub operation: &'static str,
@@ -191,6 +198,7 @@ pub struct LatencyMetrics {
 
 /// Memory in use, in bytes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct MemoryMetrics {
     /// The budget that was set.
     pub budget: u64,
@@ -218,6 +226,7 @@ pub struct MemoryMetrics {
 
 /// The record cache.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RecordCacheMetrics {
     /// What it may take, in bytes.
     pub capacity_bytes: u64,
@@ -242,6 +251,7 @@ pub struct RecordCacheMetrics {
 
 /// All metrics of a store.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Metrics {
     /// Per tier, fastest first.
     pub tiers: Vec<TierMetrics>,

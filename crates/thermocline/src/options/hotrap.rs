@@ -4,6 +4,7 @@ use crate::error::{Error, Result};
 
 /// Who decides where a record lives.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum Placement {
     /// Its level does: recent records on the fast tier, older ones on the slow one.
     ByLevel,
@@ -101,6 +102,7 @@ fn unrounded(slice: f64) -> f64 {
     not(feature = "experiments"),
     expect(unreachable_pub, reason = "set with the feature only")
 )]
+#[non_exhaustive]
 pub enum Scoring {
     /// Exponential smoothing over time slices (§3.2).
     #[default]

@@ -18,6 +18,7 @@ pub(crate) use validate::{MAX_TIERS, MEMTABLES, Resolved};
 
 /// When an acknowledged write survives what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Durability {
     /// Kept in the process until the log's buffer fills: survives nothing but a clean close.
     None,
@@ -30,6 +31,7 @@ pub enum Durability {
 
 /// What recovery does with a damaged write-ahead log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum RecoveryMode {
     /// A torn tail is cut; damage before it is an error.
     #[default]
@@ -40,6 +42,7 @@ pub enum RecoveryMode {
 
 /// How to open a store. Fields may be set directly; [`crate::Db::open`] validates them.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Options {
     /// The media, fastest first, at most 8. One makes an untiered store; two are the usual case.
     /// Tables go to the first and to the last. Give the first a capacity: without one nothing has

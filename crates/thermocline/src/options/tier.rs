@@ -5,6 +5,7 @@ use std::path::PathBuf;
 /// How data blocks are compressed. A block that does not shrink by an eighth is stored as
 /// it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Compression {
     /// As written.
     #[default]
@@ -17,6 +18,7 @@ pub enum Compression {
 
 /// Which filter tables carry to answer "not here" without reading a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum FilterPolicy {
     /// No filter: smaller tables, and a block read per table that may hold the key.
     None,
@@ -30,6 +32,7 @@ pub enum FilterPolicy {
 /// A medium: where it is, how much of it may be used, what it costs, and how tables on it
 /// are built.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct TierOptions {
     /// Its directory. No two tiers share one, and none is at `ralt` in the first tier's directory,
     /// which is for access records.

@@ -145,25 +145,24 @@ impl Thermocline {
         } else {
             vec![fast]
         };
-        Options {
-            memory: settings.memory,
-            block_cache: Some(settings.cache),
-            record_cache: Some(settings.record_cache),
-            memtable_size: Some(settings.memtable),
-            table_size: Some(settings.memtable),
-            placement: match self {
-                Thermocline::HotRap => Placement::HotRap(hotrap(settings)),
-                Thermocline::Leveled | Thermocline::FastOnly => Placement::ByLevel,
-                #[cfg(feature = "flash-cache")]
-                Thermocline::FlashCache => Placement::FlashCache,
-            },
-            durability: match settings.durability {
-                Durability::None => thermocline::Durability::None,
-                Durability::Buffered => thermocline::Durability::Buffered,
-                Durability::Sync => thermocline::Durability::Sync,
-            },
-            ..Options::with_tiers(tiers)
-        }
+        let mut options = Options::with_tiers(tiers);
+        options.memory = settings.memory;
+        options.block_cache = Some(settings.cache);
+        options.record_cache = Some(settings.record_cache);
+        options.memtable_size = Some(settings.memtable);
+        options.table_size = Some(settings.memtable);
+        options.placement = match self {
+            Thermocline::HotRap => Placement::HotRap(hotrap(settings)),
+            Thermocline::Leveled | Thermocline::FastOnly => Placement::ByLevel,
+            #[cfg(feature = "flash-cache")]
+            Thermocline::FlashCache => Placement::FlashCache,
+        };
+        options.durability = match settings.durability {
+            Durability::None => thermocline::Durability::None,
+            Durability::Buffered => thermocline::Durability::Buffered,
+            Durability::Sync => thermocline::Durability::Sync,
+        };
+        options
     }
 }
 

@@ -23,9 +23,10 @@ pub(super) struct Sets {
 /// At least 16 sets, with every placement among them. Half of them are drawn from `seed`.
 pub(super) fn drawn(seed: u64) -> Result<Sets, Violation> {
     let mut all = option_sets();
-    let with = |placement: Placement| Options {
-        placement,
-        ..small_options()
+    let with = |placement: Placement| {
+        let mut options = small_options();
+        options.placement = placement;
+        options
     };
     all.push(("by level", with(Placement::ByLevel)));
     let mut spilling = with(Placement::ByLevel);

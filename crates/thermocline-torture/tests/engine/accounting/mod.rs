@@ -152,7 +152,7 @@ fn the_time_of_jobs_counts_for_their_activity() {
         assert_eq!(seconds(&db, activity) > 0.0, some, "{activity:?}");
     }
     work(&db, 0);
-    for activity in Activity::ALL {
+    for &activity in Activity::ALL {
         assert!(seconds(&db, activity) > 0.0, "{activity:?}");
     }
     let ralt = db.metrics().hotrap.unwrap().ralt;

@@ -204,7 +204,7 @@ impl Shared {
         let mut sum = IoMetrics::none(Purpose::Hotness);
         if let Some(files) = &self.files {
             for purpose in Purpose::ALL {
-                sum.add(&files.tier.io(purpose));
+                sum.add(&files.tier.io(*purpose));
             }
         }
         sum
