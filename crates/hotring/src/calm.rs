@@ -64,7 +64,7 @@ impl Calm {
     }
 }
 
-#[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
+#[cfg(all(test, not(any(hotring_loom, hotring_shuttle))))]
 mod tests {
     use super::*;
 

@@ -213,7 +213,7 @@ impl<E: Entry> Core<E> {
     }
 }
 
-#[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
+#[cfg(all(test, not(any(hotring_loom, hotring_shuttle))))]
 mod tests {
     use super::*;
 

@@ -60,7 +60,7 @@ impl Income {
     }
 }
 
-#[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
+#[cfg(all(test, not(any(hotring_loom, hotring_shuttle))))]
 mod tests {
     use super::*;
     use proptest::prelude::*;

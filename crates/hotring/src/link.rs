@@ -134,7 +134,7 @@ impl Node {
         (state & LINKED != 0, state & !LINKED)
     }
 
-    #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
+    #[cfg(all(test, not(any(hotring_loom, hotring_shuttle))))]
     pub(crate) fn set_count(&self, count: u32) {
         self.count.store(count, Ordering::Relaxed);
     }

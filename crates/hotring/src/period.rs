@@ -61,15 +61,15 @@ struct Requests {
     ended: Cell<u32>,
 }
 
-#[cfg(feature = "loom")]
+#[cfg(hotring_loom)]
 loom::thread_local! {
     static REQUESTS: Requests = Requests::none();
 }
-#[cfg(all(feature = "shuttle", not(feature = "loom")))]
+#[cfg(all(hotring_shuttle, not(hotring_loom)))]
 shuttle::thread_local! {
     static REQUESTS: Requests = Requests::none();
 }
-#[cfg(not(any(feature = "loom", feature = "shuttle")))]
+#[cfg(not(any(hotring_loom, hotring_shuttle)))]
 std::thread_local! {
     static REQUESTS: Requests = const { Requests::none() };
 }
@@ -132,7 +132,7 @@ impl Requests {
 fn seed() -> u64 {
     static THREADS: AtomicU64 = AtomicU64::new(1);
     // A model checker repeats what it has seen, and must find it unchanged.
-    let thread = if cfg!(any(feature = "loom", feature = "shuttle")) {
+    let thread = if cfg!(any(hotring_loom, hotring_shuttle)) {
         1
     } else {
         THREADS.fetch_add(1, Ordering::Relaxed)
@@ -161,7 +161,7 @@ pub(crate) fn end(stride: Stride) -> Option<Ended> {
         .unwrap_or(None)
 }
 
-#[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
+#[cfg(all(test, not(any(hotring_loom, hotring_shuttle))))]
 mod tests {
     use super::*;
 

@@ -1,16 +1,16 @@
 //! Atomics and the one lock, from one place, so that a model checker can stand in for `std`.
 //!
-//! With the feature `loom` they are those of `loom`, which tries every interleaving of a
-//! small test and every value that the memory model lets a load return; with `shuttle`
-//! those of `shuttle`, which tries many seeded schedules of a larger one. Counters that only
-//! feed statistics stay those of `std` everywhere: no other access is ordered by them, and
-//! every one would multiply the interleavings.
+//! With `--cfg hotring_loom` they are those of `loom`, which tries every interleaving of a small
+//! test and every value that the memory model lets a load return; with `--cfg hotring_shuttle`
+//! those of `shuttle`, which tries many seeded schedules of a larger one. Counters that only feed
+//! statistics stay those of `std` everywhere: no other access is ordered by them, and every one
+//! would multiply the interleavings.
 
-#[cfg(feature = "loom")]
+#[cfg(hotring_loom)]
 use loom::sync as imp;
-#[cfg(all(feature = "shuttle", not(feature = "loom")))]
+#[cfg(all(hotring_shuttle, not(hotring_loom)))]
 use shuttle::sync as imp;
-#[cfg(not(any(feature = "loom", feature = "shuttle")))]
+#[cfg(not(any(hotring_loom, hotring_shuttle)))]
 use std::sync as imp;
 
 use std::sync::TryLockError;
@@ -60,10 +60,10 @@ impl<T> TryLock<T> {
 
 /// Lets other threads run.
 pub(crate) fn yield_now() {
-    #[cfg(feature = "loom")]
+    #[cfg(hotring_loom)]
     loom::thread::yield_now();
-    #[cfg(all(feature = "shuttle", not(feature = "loom")))]
+    #[cfg(all(hotring_shuttle, not(hotring_loom)))]
     shuttle::thread::yield_now();
-    #[cfg(not(any(feature = "loom", feature = "shuttle")))]
+    #[cfg(not(any(hotring_loom, hotring_shuttle)))]
     std::thread::yield_now();
 }

@@ -28,7 +28,7 @@ pub(crate) struct Bucket {
     pub(crate) calm: Calm,
 }
 
-#[cfg(not(any(feature = "loom", feature = "shuttle")))]
+#[cfg(not(any(hotring_loom, hotring_shuttle)))]
 const _: () = assert!(size_of::<Bucket>() == 32 || size_of::<*const ()>() != 8);
 
 /// An array of two to some power of buckets, each valid once it was initialised.

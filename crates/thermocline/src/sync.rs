@@ -1,18 +1,18 @@
 //! Locks and atomics, from one place, so that a model checker can stand in for `std`.
 //!
-//! With the feature `shuttle` every lock, condition and atomic of the engine is the one of
+//! With `--cfg thermocline_shuttle` every lock, condition and atomic of the engine is the one of
 //! the `shuttle` crate, which runs a test under many seeded schedules. A panic while a lock
 //! is held does not poison it: the engine's panics are bugs, and hiding the first one
 //! behind a second helps nobody.
 
-#[cfg(not(feature = "shuttle"))]
+#[cfg(not(thermocline_shuttle))]
 use std::sync as imp;
 /// Always the standard one: the checker's has no unsized coercion, and counting references
 /// is not what the models are about.
 pub(crate) use std::sync::Arc;
 
 pub(crate) use imp::MutexGuard;
-#[cfg(feature = "shuttle")]
+#[cfg(thermocline_shuttle)]
 use shuttle::sync as imp;
 
 /// Atomics of the chosen implementation.
@@ -24,9 +24,9 @@ pub(crate) mod atomic {
 
 /// Lets other threads run.
 pub(crate) fn yield_now() {
-    #[cfg(feature = "shuttle")]
+    #[cfg(thermocline_shuttle)]
     shuttle::thread::yield_now();
-    #[cfg(not(feature = "shuttle"))]
+    #[cfg(not(thermocline_shuttle))]
     std::thread::yield_now();
 }
 

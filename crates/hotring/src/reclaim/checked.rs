@@ -10,9 +10,9 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ptr::NonNull;
 
-#[cfg(feature = "loom")]
+#[cfg(hotring_loom)]
 use loom::sync::atomic::{Ordering, fence};
-#[cfg(not(feature = "loom"))]
+#[cfg(not(hotring_loom))]
 use shuttle::sync::atomic::{Ordering, fence};
 
 type Deferred = Box<dyn FnOnce()>;

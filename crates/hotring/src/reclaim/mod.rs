@@ -13,20 +13,20 @@
 //! fails when something is retired twice. Miri, which finds what is used after it was freed, gets
 //! [`locked`].
 
-#[cfg(any(feature = "loom", feature = "shuttle"))]
+#[cfg(any(hotring_loom, hotring_shuttle))]
 mod checked;
-#[cfg(not(any(feature = "loom", feature = "shuttle", miri)))]
+#[cfg(not(any(hotring_loom, hotring_shuttle, miri)))]
 mod epoch;
-#[cfg(all(miri, not(any(feature = "loom", feature = "shuttle"))))]
+#[cfg(all(miri, not(any(hotring_loom, hotring_shuttle))))]
 mod locked;
 
-#[cfg(any(feature = "loom", feature = "shuttle"))]
+#[cfg(any(hotring_loom, hotring_shuttle))]
 use checked as chosen;
-#[cfg(not(any(feature = "loom", feature = "shuttle", miri)))]
+#[cfg(not(any(hotring_loom, hotring_shuttle, miri)))]
 use epoch as chosen;
-#[cfg(all(miri, not(any(feature = "loom", feature = "shuttle"))))]
+#[cfg(all(miri, not(any(hotring_loom, hotring_shuttle))))]
 use locked as chosen;
 
 pub(crate) use chosen::{Guard, after_grace, freed, pin, reached, retire};
-#[cfg(all(test, any(feature = "loom", feature = "shuttle")))]
+#[cfg(all(test, any(hotring_loom, hotring_shuttle)))]
 pub(crate) use chosen::{begin, end};

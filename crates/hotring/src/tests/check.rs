@@ -92,7 +92,7 @@ impl<E: Entry> Core<E> {
     }
 
     /// How many items each ring has.
-    #[cfg(not(any(feature = "loom", feature = "shuttle")))]
+    #[cfg(not(any(hotring_loom, hotring_shuttle)))]
     pub(super) fn ring_sizes(&self) -> Vec<usize> {
         let guard = reclaim::pin();
         let table = self.table(&guard);

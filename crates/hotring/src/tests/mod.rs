@@ -1,30 +1,30 @@
 //! Tests of the whole, and what they share.
 
-#[cfg(not(any(feature = "loom", feature = "shuttle", miri)))]
+#[cfg(not(any(hotring_loom, hotring_shuttle, miri)))]
 mod buckets;
 mod check;
-#[cfg(not(any(feature = "loom", feature = "shuttle")))]
+#[cfg(not(any(hotring_loom, hotring_shuttle)))]
 mod history;
-#[cfg(not(any(feature = "loom", feature = "shuttle")))]
+#[cfg(not(any(hotring_loom, hotring_shuttle)))]
 mod history_in_place;
-#[cfg(not(any(feature = "loom", feature = "shuttle", miri)))]
+#[cfg(not(any(hotring_loom, hotring_shuttle, miri)))]
 mod in_turn;
-#[cfg(any(feature = "loom", feature = "shuttle"))]
+#[cfg(any(hotring_loom, hotring_shuttle))]
 mod models;
-#[cfg(not(any(feature = "loom", feature = "shuttle")))]
+#[cfg(not(any(hotring_loom, hotring_shuttle)))]
 mod moving;
-#[cfg(not(any(feature = "loom", feature = "shuttle")))]
+#[cfg(not(any(hotring_loom, hotring_shuttle)))]
 mod operations;
-#[cfg(not(any(feature = "loom", feature = "shuttle")))]
+#[cfg(not(any(hotring_loom, hotring_shuttle)))]
 mod random;
-#[cfg(not(any(feature = "loom", feature = "shuttle")))]
+#[cfg(not(any(hotring_loom, hotring_shuttle)))]
 mod resizing;
-#[cfg(all(feature = "shuttle", not(feature = "loom")))]
+#[cfg(all(hotring_shuttle, not(hotring_loom)))]
 mod resizing_models;
 mod rig;
-#[cfg(not(any(feature = "loom", feature = "shuttle")))]
+#[cfg(not(any(hotring_loom, hotring_shuttle)))]
 mod ring;
-#[cfg(not(any(feature = "loom", feature = "shuttle")))]
+#[cfg(not(any(hotring_loom, hotring_shuttle)))]
 mod stress;
 
 use std::hash::{BuildHasher, Hasher};

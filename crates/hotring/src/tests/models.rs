@@ -19,9 +19,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-#[cfg(feature = "loom")]
+#[cfg(hotring_loom)]
 use loom::thread;
-#[cfg(not(feature = "loom"))]
+#[cfg(not(hotring_loom))]
 use shuttle::thread;
 
 use super::rig::{still, with};
@@ -32,7 +32,7 @@ use crate::{Movement, Options};
 
 /// Runs `model` in interleavings with at most three switches that are not called for, or as many as
 /// `LOOM_MAX_PREEMPTIONS` says.
-#[cfg(feature = "loom")]
+#[cfg(hotring_loom)]
 fn check(model: impl Fn(&Living) + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = builder.preemption_bound.or(Some(3));
@@ -41,7 +41,7 @@ fn check(model: impl Fn(&Living) + Sync + Send + 'static) {
 }
 
 /// Runs `model` in random schedules.
-#[cfg(not(feature = "loom"))]
+#[cfg(not(hotring_loom))]
 fn check(model: impl Fn(&Living) + Sync + Send + 'static) {
     shuttle::check_random(move || run(&model), 3000);
 }

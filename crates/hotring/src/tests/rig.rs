@@ -38,7 +38,7 @@ impl<V: Send + Sync + 'static> Ring<V> {
 
     /// Has every request that may begin a round in the bucket of `key` do so, as after rounds that
     /// gained much.
-    #[cfg(not(any(feature = "loom", feature = "shuttle")))]
+    #[cfg(not(any(hotring_loom, hotring_shuttle)))]
     pub(super) fn make_restless(&self, key: u64) {
         let guard = reclaim::pin();
         let spot = self.core.spot(order_of(key), &guard);
@@ -48,7 +48,7 @@ impl<V: Send + Sync + 'static> Ring<V> {
     }
 
     /// Notes a round that gained nothing in the bucket of `key`.
-    #[cfg(not(any(feature = "loom", feature = "shuttle")))]
+    #[cfg(not(any(hotring_loom, hotring_shuttle)))]
     pub(super) fn make_calm(&self, key: u64) {
         let guard = reclaim::pin();
         let spot = self.core.spot(order_of(key), &guard);
@@ -81,7 +81,7 @@ impl<V: Send + Sync + 'static> Ring<V> {
     }
 
     /// How many items a search for `key` looks at, and whether it finds it.
-    #[cfg(not(any(feature = "loom", feature = "shuttle")))]
+    #[cfg(not(any(hotring_loom, hotring_shuttle)))]
     pub(super) fn visits(&self, key: u64) -> (u32, bool) {
         let guard = reclaim::pin();
         let spot = self.core.spot(order_of(key), &guard);

@@ -50,7 +50,7 @@ impl Seen {
     }
 }
 
-#[cfg(all(test, not(feature = "shuttle")))]
+#[cfg(all(test, not(thermocline_shuttle)))]
 mod tests {
     use super::*;
 
@@ -83,8 +83,8 @@ mod tests {
 }
 
 /// Every order of looks and counts. Needs the checker's own atomics:
-/// `cargo test -p thermocline --features shuttle --lib model`
-#[cfg(all(test, feature = "shuttle"))]
+/// `RUSTFLAGS="--cfg thermocline_shuttle" cargo test -p thermocline --lib model`
+#[cfg(all(test, thermocline_shuttle))]
 mod model {
     use super::*;
     use crate::sync::Arc;

@@ -82,7 +82,7 @@ fn empty() -> Histogram<u64> {
         .expect("the bounds are constants that the histogram accepts")
 }
 
-#[cfg(all(test, not(feature = "shuttle")))]
+#[cfg(all(test, not(thermocline_shuttle)))]
 mod tests {
     use super::*;
 

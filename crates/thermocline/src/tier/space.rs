@@ -259,8 +259,8 @@ impl Drop for Reservation {
 }
 
 /// Tries all orders in which one thread reads what another changes. Needs the checker's own
-/// atomics: `cargo test -p thermocline --features shuttle --lib model`
-#[cfg(all(test, feature = "shuttle"))]
+/// atomics: `RUSTFLAGS="--cfg thermocline_shuttle" cargo test -p thermocline --lib model`
+#[cfg(all(test, thermocline_shuttle))]
 mod model {
     use std::path::Path;
 

@@ -83,8 +83,8 @@ impl<M: Member> Groups<M> {
     }
 }
 
-/// `cargo test -p thermocline --features shuttle --lib model`
-#[cfg(all(test, feature = "shuttle"))]
+/// `RUSTFLAGS="--cfg thermocline_shuttle" cargo test -p thermocline --lib model`
+#[cfg(all(test, thermocline_shuttle))]
 mod model {
     use std::sync::OnceLock;
 
@@ -173,7 +173,7 @@ mod model {
     }
 }
 
-#[cfg(all(test, not(feature = "shuttle")))]
+#[cfg(all(test, not(thermocline_shuttle)))]
 mod tests {
     use std::sync::{OnceLock, mpsc};
     use std::time::Duration;

@@ -5,7 +5,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use nix::time::{ClockId, clock_gettime};
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::contenders::{Handle, Table};
 
@@ -141,10 +141,8 @@ impl<T: Table> Contender for Entrant<T> {
 
 /// The processor time that this thread has had.
 fn processor_time() -> Duration {
-    match clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID) {
-        Ok(time) => time.into(),
-        Err(error) => panic!("no clock of the thread's processor time: {error}"),
-    }
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 /// The times of a contender in nanoseconds, sorted.

@@ -1,18 +1,16 @@
 //! Measures `hotring` beside a chained table of the same parts and beside other crates.
 //!
 //! ```sh
-//! cargo run --release -p hotring --example bench -- all
-//! cargo run --release -p hotring --example bench -- ratios skew --keys 4000000
+//! cargo run --release -p hotring-bench -- all
+//! cargo run --release -p hotring-bench -- ratios skew --keys 4000000
 //! ```
 //!
 //! Tables that are compared are in memory together and take turns, so that what disturbs the
 //! machine disturbs all of them. Times are processor time, as medians over the turns. Keys are
 //! drawn beforehand.
 
-#[path = "../../benches/contenders/mod.rs"]
 mod contenders;
 mod experiments;
-#[path = "../../benches/keys.rs"]
 mod keys;
 mod run;
 mod set_up;
