@@ -75,7 +75,7 @@ pub(crate) fn crowded_options(seed: u64, capacity: u64) -> Options {
 }
 
 /// Settings of hotness with which much is promoted, forgotten and learnt anew within one script.
-/// With the feature `experiments`, any of its techniques may be on or off.
+/// Any of its techniques may be on or off.
 pub fn random_hotrap(rng: &mut SmallRng) -> HotRapOptions {
     let hot_set_max = rng.random_range(0.02..0.95);
     HotRapOptions {
@@ -86,13 +86,11 @@ pub fn random_hotrap(rng: &mut SmallRng) -> HotRapOptions {
         hot_set_max,
         hot_set_initial: (hot_set_max * rng.random_range(0.1..1.0)).max(0.01),
         ralt_initial: rng.random_range(0.01..0.3),
-        #[cfg(feature = "experiments")]
         switches: random_switches(rng),
         ..HotRapOptions::default()
     }
 }
 
-#[cfg(feature = "experiments")]
 fn random_switches(rng: &mut SmallRng) -> thermocline::Switches {
     use thermocline::Scoring::{Clock, Lru, Smoothing};
     let mut on = || rng.random_bool(0.7);
@@ -110,7 +108,6 @@ fn random_switches(rng: &mut SmallRng) -> thermocline::Switches {
 
 /// The techniques of placement by hotness that `options` switch off, by the names under which they
 /// are counted.
-#[cfg(feature = "experiments")]
 pub(crate) fn techniques_off(options: &Options) -> Vec<&'static str> {
     let Placement::HotRap(hotrap) = &options.placement else {
         return Vec::new();

@@ -261,7 +261,6 @@ fn run(plan: &Plan) -> Verdict {
 
 fn case(seed: u64, tally: &mut Tally) -> Checked {
     let options = crowded_options(seed, 768 << 10);
-    #[cfg(feature = "experiments")]
     for without in crate::random_options::techniques_off(&options) {
         tally.add(without, 1);
     }
@@ -290,7 +289,6 @@ mod tests {
         assert!(verdict.is_clean(), "{verdict}");
         // The seeds draw which techniques are off. Each must be off at least once; in other stores
         // it is on.
-        #[cfg(feature = "experiments")]
         for technique in [
             "retention",
             "the hotness check",

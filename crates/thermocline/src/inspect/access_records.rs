@@ -21,14 +21,17 @@ use crate::storage::{Disk, Medium};
 /// # fn main() -> thermocline::Result<()> {
 /// # let dir = tempfile::tempdir().expect("a temporary directory");
 /// use thermocline::{Db, HotRapOptions, Options, Placement, inspect};
-/// let mut options = Options::two_tiers(dir.path().join("fast"), 64 << 20, dir.path().join("slow"));
-/// let mut hotrap = HotRapOptions::default();
-/// hotrap.slice = 0.05;
-/// options.placement = Placement::HotRap(hotrap);
-/// Db::open(options.clone())?.close()?;
+/// let usual = Options::two_tiers(dir.path().join("fast"), 64 << 20, dir.path().join("slow"));
+/// let mut options = usual.clone();
+/// options.placement = Placement::HotRap(HotRapOptions::default().hot_share(0.4));
+/// Db::open(options)?.close()?;
 ///
+/// // Another program, which does not know the share.
+/// let mut options = usual;
 /// let found = inspect::hotness(&options)?.expect("there are records");
-/// assert!((found.slice / found.hot_set_max - 0.05 / HotRapOptions::default().hot_set_max).abs() < 1e-9);
+/// options.placement = Placement::HotRap(found);
+/// let db = Db::open(options)?;
+/// assert_eq!(db.recovery().hotness, None, "nothing was forgotten");
 /// # Ok(())
 /// # }
 /// ```

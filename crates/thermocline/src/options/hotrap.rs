@@ -24,40 +24,59 @@ impl Default for Placement {
     }
 }
 
-/// How hotness is tracked and how much of the fast tier hot records may take. Unless said
-/// otherwise, the defaults are the paper's, and fractions are of the fast tier's capacity.
-#[derive(Debug, Clone, PartialEq)]
-pub struct HotRapOptions {
-    /// α: what is left of a score after one time slice (§3.2).
-    pub decay: f64,
-    /// γ: bytes accessed in one time slice (§3.2).
-    pub slice: f64,
-    /// β: the share of access records that one eviction removes (§3.2).
-    pub eviction: f64,
-    /// L_hs: the least that the hot set may be limited to (§3.7).
-    pub hot_set_min: f64,
-    /// R_hs: the most that the hot set may be limited to, and the bytes accessed after which every
-    /// counter loses 1 (§3.7).
-    pub hot_set_max: f64,
-    /// D_hs: how many bytes of records that are not stable yet may be tracked, as a fraction of
-    /// `hot_set_max` (§3.7). The paper has 0.1. Under a zipfian distribution most records that are
-    /// worth the fast tier are read too seldom to be stable: there 0.3 answers more reads from the
-    /// fast tier.
-    pub unstable: f64,
-    /// Δc: what an access adds to a record's counter (§3.7).
-    pub counter_step: f64,
-    /// c_max: the highest counter (§3.7).
-    pub counter_max: f64,
-    /// The hot set's limit before the first eviction, at most `hot_set_max`. The paper has 0.5;
-    /// here it is 0.7: while the fast tier has room for more, there is no reason to forget a record
-    /// that was read once.
-    pub hot_set_initial: f64,
-    /// The limit of access records on the fast tier before the first eviction.
-    pub ralt_initial: f64,
-    /// Which techniques are in use: for measuring what each is worth.
-    #[cfg(feature = "experiments")]
-    pub switches: Switches,
+/// Makes the constants of placement by hotness as visible as `$constant` says: with the feature
+/// `experiments` they are public. Programs set [`HotRapOptions::hot_share`].
+macro_rules! hotrap_options {
+    ($constant:vis) => {
+        /// How hotness is tracked and how much of the fast tier hot records may take. Unless said
+        /// otherwise, the defaults are the paper's, and fractions are of the fast tier's capacity.
+        ///
+        /// ```
+        /// use thermocline::{HotRapOptions, Options, Placement};
+        /// let mut options = Options::two_tiers("fast", 1 << 30, "slow");
+        /// // The rest is for new records, and for work in the background.
+        /// options.placement = Placement::HotRap(HotRapOptions::default().hot_share(0.5));
+        /// assert!(options.validate().is_ok());
+        /// ```
+        #[derive(Debug, Clone, PartialEq)]
+        pub struct HotRapOptions {
+            /// α: what is left of a score after one time slice (§3.2).
+            $constant decay: f64,
+            /// γ: bytes accessed in one time slice (§3.2).
+            $constant slice: f64,
+            /// β: the share of access records that one eviction removes (§3.2).
+            $constant eviction: f64,
+            /// L_hs: the least that the hot set may be limited to (§3.7).
+            $constant hot_set_min: f64,
+            /// R_hs: the most that the hot set may be limited to, and the bytes accessed after
+            /// which every counter loses 1 (§3.7).
+            $constant hot_set_max: f64,
+            /// D_hs: how many bytes of records that are not stable yet may be tracked, as a
+            /// fraction of `hot_set_max` (§3.7). The paper has 0.1. Under a zipfian distribution
+            /// most records that are worth the fast tier are read too seldom to be stable: there
+            /// 0.3 answers more reads from the fast tier.
+            $constant unstable: f64,
+            /// Δc: what an access adds to a record's counter (§3.7).
+            $constant counter_step: f64,
+            /// c_max: the highest counter (§3.7).
+            $constant counter_max: f64,
+            /// The hot set's limit before the first eviction, at most `hot_set_max`. The paper has
+            /// 0.5; here it is 0.7: while the fast tier has room for more, there is no reason to
+            /// forget a record that was read once.
+            $constant hot_set_initial: f64,
+            /// The limit of access records on the fast tier before the first eviction.
+            $constant ralt_initial: f64,
+            /// Which techniques are in use: for measuring what each is worth.
+            #[cfg(feature = "experiments")]
+            pub switches: Switches,
+        }
+    };
 }
+
+#[cfg(feature = "experiments")]
+hotrap_options!(pub);
+#[cfg(not(feature = "experiments"))]
+hotrap_options!(pub(crate));
 
 impl Default for HotRapOptions {
     fn default() -> Self {
@@ -155,6 +174,19 @@ impl Default for Switches {
 }
 
 impl HotRapOptions {
+    /// At most this share of the fast tier's capacity is for hot records: 0.01 to 0.95, and 0.7 if
+    /// it is not set (R_hs, §3.7). A smaller share leaves more room for new records and for
+    /// compactions.
+    #[must_use]
+    pub fn hot_share(self, share: f64) -> Self {
+        Self {
+            hot_set_max: share,
+            hot_set_initial: self.hot_set_initial.min(share),
+            hot_set_min: self.hot_set_min.min(share),
+            ..self
+        }
+    }
+
     /// Which techniques are in use; all of them without the feature `experiments`.
     pub(crate) fn switches(&self) -> Switches {
         #[cfg(feature = "experiments")]
@@ -283,6 +315,20 @@ mod tests {
         assert!(refused(|o| o.hot_set_min = 0.8).contains("hot_set_max"));
         assert!(refused(|o| o.hot_set_initial = 0.8).contains("hotrap.hot_set_initial"));
         assert!(refused(|o| o.counter_step = 6.0).contains("counter_max"));
+    }
+
+    /// The other two bounds were refused where the share was smaller than they are by default.
+    #[test]
+    fn the_share_of_hot_records_takes_the_other_bounds_with_it() {
+        let of = |share| HotRapOptions::default().hot_share(share);
+        for share in [0.01, 0.05, 0.7, 0.95] {
+            assert!(of(share).check().is_ok(), "{share}");
+            assert_eq!(of(share).hot_set_max, share);
+        }
+        for share in [0.0, 0.96, f64::NAN] {
+            let refused = of(share).check().unwrap_err().to_string();
+            assert!(refused.contains("hotrap.hot_set_max"), "{refused}");
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use thermocline::inspect::{self, Change, PlacedBy};
-use thermocline::{Db, Error, HotRapOptions, Kind, Options, Placement, RecoveryMode, TierOptions};
+use thermocline::{Db, Error, Kind, Options, Placement, RecoveryMode, TierOptions};
 
 struct Store {
     dir: tempfile::TempDir,
@@ -326,10 +326,10 @@ fn what_is_known_of_accesses_is_shown_and_left_as_it_was() {
     let said = report.contents.valid().unwrap();
     let manifest = inspect::manifest(&store.options()).unwrap();
     assert_eq!(Some(said.database), manifest.database);
-    let usual = HotRapOptions::default();
+    // Seven tenths are for hot records until the first eviction, and 15 % for what is known of them.
     let of = |share: f64| ((1 << 20) as f64 * share) as u64;
-    assert_eq!(said.hot_set_limit_bytes, of(usual.hot_set_initial));
-    assert_eq!(said.physical_limit_bytes, of(usual.ralt_initial));
+    assert_eq!(said.hot_set_limit_bytes, of(0.7));
+    assert_eq!(said.physical_limit_bytes, of(0.15));
     assert_eq!((said.evictions, said.hot_threshold), (0, 0.0));
     assert!(said.records >= 20, "{said}");
     let dir = report.file.parent().unwrap();
