@@ -326,7 +326,7 @@ fn what_is_known_of_accesses_is_shown_and_left_as_it_was() {
     let said = report.contents.valid().unwrap();
     let manifest = inspect::manifest(&store.options()).unwrap();
     assert_eq!(Some(said.database), manifest.database);
-    // Seven tenths are for hot records until the first eviction, and 15 % for what is known of them.
+    // Seven tenths are for hot records until the first eviction, 15 % for what is known of them.
     let of = |share: f64| ((1 << 20) as f64 * share) as u64;
     assert_eq!(said.hot_set_limit_bytes, of(0.7));
     assert_eq!(said.physical_limit_bytes, of(0.15));
