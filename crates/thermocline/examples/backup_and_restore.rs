@@ -31,15 +31,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         newest.generation
     );
 
-    // A restored store may have other tiers than the one that was backed up.
-    let restored = Options::one_tier(at("restored"));
+    // The capacity of the fast tier may be another one.
+    let restored = Options::two_tiers(at("restored-fast"), 32 << 20, at("restored-slow"));
     backups.restore(Some(second.generation), &restored)?;
     let db = Db::open(restored)?;
     assert_eq!(db.get("late")?.as_deref(), Some(&b"but not too late"[..]));
     assert_eq!(db.iter().count(), 20_001);
     db.close()?;
 
-    // The last three generations are enough.
-    backups.prune(3)?;
+    // The newest generation is enough.
+    backups.prune(1)?;
+    assert_eq!(backups.numbers()?.len(), 1);
     Ok(())
 }

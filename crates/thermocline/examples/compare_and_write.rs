@@ -36,7 +36,7 @@ fn count(db: &Db) -> thermocline::Result<()> {
                 db,
                 "visits",
                 match &seen {
-                    Some(value) => Expect::Equals(value.to_vec().into()),
+                    Some(value) => Expect::Equals(value.clone().into_bytes()),
                     None => Expect::Absent,
                 },
             );

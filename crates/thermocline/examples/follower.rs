@@ -43,6 +43,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 /// Writes to `follower` what `leader` wrote from sequence number `next` on. Returns where to go on.
+/// A real follower keeps that number, and begins anew with a checkpoint when it hears `LogGone`: it
+/// was too far behind.
 fn catch_up(leader: &Db, follower: &Db, mut next: u64) -> thermocline::Result<u64> {
     for batch in leader.log_since(next)? {
         let batch = batch?;

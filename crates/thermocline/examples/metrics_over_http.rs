@@ -5,6 +5,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::time::Duration;
 
 use thermocline::{Db, Options};
 
@@ -44,6 +45,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 /// Answers one request, whatever it asks for.
 fn answer(db: &Db, mut client: TcpStream) -> std::io::Result<()> {
+    // One that says nothing does not keep the next waiting.
+    client.set_read_timeout(Some(Duration::from_secs(2)))?;
     let mut request = BufReader::new(client.try_clone()?);
     let mut line = String::new();
     while request.read_line(&mut line)? > 2 {

@@ -1,8 +1,11 @@
-//! The slow tier in storage of one's own: here objects in a map, as in a cloud's object store.
+//! The slow tier in storage of one's own: here objects in a map, as in a cloud's object store. The
+//! map ends with the program, and the store with it; a real bucket is there at the next opening.
 //!
 //! `cargo run --example own_medium`
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -49,6 +52,21 @@ impl Bucket {
         self.objects.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Objects are never overwritten: the engine relies on that.
+    fn put_new(&self, path: PathBuf, bytes: Arc<Vec<u8>>) -> Result<()> {
+        match self.objects().entry(path) {
+            Entry::Vacant(free) => {
+                free.insert(bytes);
+                Ok(())
+            }
+            Entry::Occupied(taken) => Err(Error::Io {
+                operation: "create",
+                path: taken.key().clone(),
+                source: Arc::new(ErrorKind::AlreadyExists.into()),
+            }),
+        }
+    }
+
     fn size(&self) -> (usize, usize) {
         let objects = self.objects();
         (
@@ -64,7 +82,9 @@ impl Medium for Bucket {
         Disk::default().log_store(dir, create)
     }
 
-    fn table_store(&self, dir: &Path, _create: bool) -> Result<Arc<dyn TableStore>> {
+    fn table_store(&self, dir: &Path, create: bool) -> Result<Arc<dyn TableStore>> {
+        // Makes the directory of that small file.
+        Disk::default().log_store(dir, create)?;
         Ok(Arc::new(Tables {
             bucket: self.clone(),
             dir: dir.to_path_buf(),
@@ -141,13 +161,9 @@ impl TableStore for Tables {
 
     fn link(&self, name: &str, target: &Path) -> Result<()> {
         let path = self.dir.join(name);
-        let mut objects = self.bucket.objects();
-        let bytes = objects
-            .get(&path)
-            .cloned()
-            .ok_or(Error::NotFound { path })?;
-        objects.insert(target.join(name), bytes);
-        Ok(())
+        let found = self.bucket.objects().get(&path).cloned();
+        let bytes = found.ok_or(Error::NotFound { path })?;
+        self.bucket.put_new(target.join(name), bytes)
     }
 
     /// An object is durable once it was put: there is nothing left to sync.
@@ -171,10 +187,7 @@ impl TableWriter for Upload {
     }
 
     fn finish(self: Box<Self>) -> Result<()> {
-        self.bucket
-            .objects()
-            .insert(self.path, Arc::new(self.bytes));
-        Ok(())
+        self.bucket.put_new(self.path, Arc::new(self.bytes))
     }
 
     fn finish_unsynced(self: Box<Self>) -> Result<()> {

@@ -6,8 +6,8 @@ use thermocline::metrics::Metrics;
 use thermocline::{Db, Options};
 
 const RECORDS: u64 = 60_000;
-/// Every thirtieth record is read often.
-const HOT: u64 = RECORDS / 30;
+/// Every tenth record is read often: 6 MB, more than memory holds.
+const HOT: u64 = RECORDS / 10;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let home = tempfile::tempdir()?;

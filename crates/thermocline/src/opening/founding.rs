@@ -72,7 +72,7 @@ pub(crate) fn check_first_is_there(tiers: &[Arc<Tier>]) -> Result<()> {
                     "nothing of a store is here, and tier {} at {} has files of one; check that the device is \
                      mounted and the path is right. For a new store, choose empty directories. Only if all that was here \
                      is lost or removed: `thermocline repair --give-up fast` keeps what the other tiers hold, \
-                     `thermocline destroy --give-up fast` removes it (`Request::give_up_tier`)",
+                     `thermocline destroy --give-up fast` removes it (`DbBuilder::give_up_tier`)",
                     tier.index,
                     tier.options.path.display()
                 ),

@@ -173,7 +173,7 @@ fn nothing_there(tier: &Tier) -> Error {
         path: tier.tables.path().to_path_buf(),
         problem: "nothing of the store is in the directory; check that the device is mounted and the path \
                   is right, and only if all that it held is lost, give it up: `thermocline repair --give-up`, \
-                  `Request::give_up_tier`"
+                  `DbBuilder::give_up_tier`"
             .into(),
     }
 }
