@@ -1,7 +1,5 @@
 //! What the process has used.
 
-use std::fs;
-
 use anyhow::{Context, Result};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -28,7 +26,7 @@ impl Usage {
 #[cfg(target_os = "linux")]
 fn max_rss() -> Result<u64> {
     let file = "/proc/self/status";
-    let status = fs::read_to_string(file).with_context(|| format!("cannot read {file}"))?;
+    let status = std::fs::read_to_string(file).with_context(|| format!("cannot read {file}"))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let kib = line.and_then(|rest| rest.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
     Ok(kib.with_context(|| format!("{file} has no VmHWM"))? * 1024)

@@ -30,10 +30,10 @@ pub(crate) struct Tree {
     pub(crate) averages: Averages,
     /// What iterators lately passed without returning it.
     pub(crate) passed: LastPassed,
-    /// The last look for hidden records and small tables that found none.
-    pub(crate) looked: Mutex<Option<Looked>>,
     /// Whether a freeze is queued because of that.
     pub(crate) freezes_soon: AtomicBool,
+    /// The last look for hidden records and small tables that found none.
+    pub(crate) looked: Mutex<Option<Looked>>,
     /// Stored only under the lock of `state`, by [`Tree::publish`].
     superversion: ArcSwap<Superversion>,
     tally: Arc<Tally>,
@@ -80,8 +80,8 @@ impl Tree {
             placed,
             averages: Averages::new(learned),
             passed: LastPassed::default(),
-            looked: Mutex::new(None),
             freezes_soon: AtomicBool::new(false),
+            looked: Mutex::new(None),
             state: Mutex::new(TreeState {
                 running: Running::default(),
                 next_epoch: newest.map_or(1, |epoch| epoch + 1),
