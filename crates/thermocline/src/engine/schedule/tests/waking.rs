@@ -117,12 +117,15 @@ fn hidden_records_are_looked_for_again_once_anything_has_changed() {
         tree.tidying(&engine.fast_rooms(), &engine, &tree.state.lock())
             .len()
     };
-    let opened = || engine.tiers.iter().map(|tier| tier.opened()).sum();
-    let remember = || {
+    let opened = || -> u64 { engine.tiers.iter().map(|tier| tier.opened()).sum() };
+    let remember_after = |opened| {
         let now = tree.with_picker(&engine, &tree.state.lock(), false, |picker| {
-            Looked::by(picker, opened())
+            Looked::by(picker, opened)
         });
         *tree.looked.lock() = Some(now);
+    };
+    let remember = || {
+        remember_after(opened());
         assert_eq!(found(), 0, "as if the last look had found nothing");
     };
     scene.without_compactions(|| {
@@ -149,9 +152,12 @@ fn hidden_records_are_looked_for_again_once_anything_has_changed() {
         tree.end_compaction(number, &plan);
         assert_eq!(found(), 1, "the job has ended");
 
-        remember();
+        // The flush opens its table: that alone must not be what tells the versions apart.
+        let after = opened() + 1;
+        remember_after(after);
         scene.put_all(&["other", "others"], "new");
         scene.db.flush().unwrap();
+        assert_eq!(opened(), after);
         assert_eq!(found(), 1, "there is another version");
 
         remember();
