@@ -87,8 +87,11 @@ mod tests {
         let refused = scene.db.put("key", vec![0; 200 << 10]).unwrap_err();
         assert_eq!(trouble(), Some(refused.to_string()));
         assert!(trouble().is_some(), "nothing has changed");
-        let exposition = scene.db.metrics().to_prometheus();
-        assert!(exposition.contains("\nthermocline_background_error 1\n"));
+        #[cfg(feature = "prometheus")]
+        {
+            let exposition = scene.db.metrics().to_prometheus();
+            assert!(exposition.contains("\nthermocline_background_error 1\n"));
+        }
         drop(room);
         assert_eq!(trouble(), None, "whoever writes next is accepted");
         scene.put("key", "2");
