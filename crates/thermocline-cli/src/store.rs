@@ -143,6 +143,7 @@ impl StoreArgs {
     fn placement(&self) -> Placement {
         match inspect::manifest(&self.offline_options()) {
             Ok(manifest) if manifest.placed_by == Some(PlacedBy::Level) => Placement::ByLevel,
+            Ok(manifest) if manifest.placed_by == Some(PlacedBy::Tables) => Placement::ByTable,
             // If something is wrong with a manifest or with access records, opening the store says
             // so.
             _ => match inspect::hotness(&self.offline_options()) {
@@ -246,7 +247,9 @@ fn warnings(recovery: &RecoveryReport) -> Vec<String> {
     });
     let hotness = recovery.hotness.as_ref();
     let hotness = hotness.map(|why| format!("access records, which say what is hot: {why}"));
-    cut.into_iter().chain(kept).chain(hotness).collect()
+    let target = recovery.target.clone();
+    let all = cut.into_iter().chain(kept).chain(hotness).chain(target);
+    all.collect()
 }
 
 /// Why the store was not opened, with a hint if it does not exist. If only another directory is

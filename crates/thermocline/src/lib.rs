@@ -122,7 +122,7 @@ pub use key::{Kind, MAX_KEY_LEN, MAX_VALUE_LEN, SeqNo};
 pub use metrics::Purpose;
 pub use opening::{Loss, RecoveryReport, RepairReport};
 pub use options::{
-    Compression, Durability, FilterPolicy, HotRapOptions, Options, Placement, RecoveryMode,
+    Compression, Durability, FilterPolicy, HotRapOptions, Options, Placement, RecoveryMode, Target,
     TierOptions,
 };
 #[cfg(feature = "experiments")]

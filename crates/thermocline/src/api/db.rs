@@ -11,9 +11,9 @@ use crate::copies::LogReader;
 use crate::engine::{Engine, VerifyProgress, VerifyReport};
 use crate::error::{Error, Result};
 use crate::key::SeqNo;
-use crate::metrics::{KeyspaceMetrics, Metrics};
+use crate::metrics::{CostReport, KeyspaceMetrics, Metrics};
 use crate::opening::{RecoveryReport, RepairReport};
-use crate::options::{Durability, Options};
+use crate::options::{Durability, Options, Target};
 use crate::sync::Arc;
 
 /// An open store. Cheap to clone. Clones, [keyspaces](Keyspace) and [snapshots](Snapshot) share the
@@ -266,6 +266,44 @@ impl Db {
     /// I/O errors, and damage of the access records.
     pub fn heat(&self, most: usize) -> Result<crate::metrics::HeatReport> {
         self.engine().heat(most)
+    }
+
+    /// Sets what the store may cost, or how fast it has to be, from now on and until another target
+    /// is set. It is durable on return, also over openings that name no prices. Tables then move in
+    /// the background; [`Db::cost`] says how far that is. No writer waits for it.
+    ///
+    /// ```
+    /// # fn main() -> thermocline::Result<()> {
+    /// # let dir = tempfile::tempdir().expect("a temporary directory");
+    /// use thermocline::{Db, Options, Placement, Target};
+    /// let (fast, slow) = (dir.path().join("fast"), dir.path().join("slow"));
+    /// let mut options = Options::two_tiers(fast, 64 << 20, slow);
+    /// options.placement = Placement::ByTable;
+    /// options.tiers[0].price_per_gb_month = Some(0.528);
+    /// options.tiers[1].price_per_gb_month = Some(0.045);
+    /// let db = Db::open(options)?;
+    /// db.set_target(Target::Cost(0.2))?;
+    /// assert_eq!(db.cost()?.target, Target::Cost(0.2));
+    /// // Less than everything on the slow tier costs is not possible.
+    /// assert!(db.set_target(Target::Cost(0.01)).is_err());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::InvalidOption`] for a target that is not possible, with what would be; also if the
+    /// store has one tier, its first tier has no capacity, a tier has no price, or records live by
+    /// level. [`Error::ReadOnly`]; I/O errors; [`Error::Poisoned`].
+    pub fn set_target(&self, target: Target) -> Result<()> {
+        self.engine().set_target(target)
+    }
+
+    /// What the store costs now, what it could cost, and what that would buy.
+    ///
+    /// # Errors
+    /// [`Error::InvalidOption`] if a tier has no price; [`Error::Closed`].
+    pub fn cost(&self) -> Result<CostReport> {
+        self.engine().cost()
     }
 
     /// What opening the store found in its log.

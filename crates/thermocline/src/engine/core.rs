@@ -17,13 +17,13 @@ use crate::ids::{FileId, KeyspaceId};
 use crate::key::SeqNo;
 use crate::metrics::CpuTimes;
 use crate::options::{Options, Resolved};
-use crate::placement::PlacementPolicy;
+use crate::placement::{PlacementPolicy, Targeting};
 use crate::points::Points;
 use crate::read::Snapshots;
 use crate::storage::{Medium, StoreLock};
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Arc, Mutex};
-use crate::table::{LazyTable, TableMeta};
+use crate::table::{LazyTable, TableHeat, TableMeta};
 use crate::tier::Tier;
 use crate::version::{FileGuard, Graveyard, HotEstimate, Manifest, TableHandle};
 use crate::wal::FoundLog;
@@ -54,6 +54,8 @@ pub(crate) struct Engine {
     pub(crate) refusals: Refusals,
     /// Who decides where records live.
     pub(crate) placement: Arc<dyn PlacementPolicy>,
+    /// What the store may cost.
+    pub(crate) target: Targeting,
     pub(crate) stats: Stats,
     /// Processor time of background work.
     pub(crate) cpu: Arc<CpuTimes>,
@@ -177,13 +179,13 @@ impl Engine {
 
     /// Opens a table that was just written. Its filters and index are looked at before the tables
     /// that it replaces go.
-    pub(crate) fn open_table(&self, meta: TableMeta) -> Result<Arc<TableHandle>> {
+    pub(crate) fn open_table(&self, meta: TableMeta, heat: TableHeat) -> Result<Arc<TableHandle>> {
         let tier = &self.tiers[usize::from(meta.tier)];
         let (cache, pins) = (
             Arc::clone(&self.caches.blocks),
             Arc::clone(&self.caches.pins),
         );
-        let table = LazyTable::new(tier, meta, self.identity.database, cache, pins);
+        let table = LazyTable::new(tier, meta, heat, self.identity.database, cache, pins);
         table.open()?.load()?;
         Ok(self.handle_of(table))
     }

@@ -7,10 +7,11 @@ use bytes::Bytes;
 
 use super::{Engine, Tree};
 use crate::error::{Error, Result};
-use crate::ids::KeyspaceId;
+use crate::ids::{FileId, KeyspaceId};
 use crate::placement::last_fast_level;
 use crate::points::point;
 use crate::sync::Arc;
+use crate::table::Heat;
 use crate::version::edit::{KeyspaceMeta, Learned, VersionEdit};
 use crate::version::{Manifest, Version};
 
@@ -29,10 +30,31 @@ impl Engine {
             log_floor: Some(self.sequence.log_floor.load(Ordering::Acquire)),
             log_start: Some(self.commit.log_sync.first_segment()),
             placed_by: self.placement.placed_by(),
+            target: self.target.to_edit(),
+            heats: self.heats(),
             ..VersionEdit::default()
         }];
         edits.extend(self.all_trees().iter().map(|tree| tree.snapshot_edit()));
         edits
+    }
+
+    /// *f* as placement has it, and as the manifest has it: `founded`.
+    pub(crate) fn levels_of(&self, founded: u8) -> [u8; 2] {
+        [self.placement.last_fast_level(founded), founded]
+    }
+
+    /// How hot tables are, if that is to outlast the store's closing.
+    pub(crate) fn heats(&self) -> Vec<(FileId, Heat)> {
+        if !self.placement.keeps_heat(self) {
+            return Vec::new();
+        }
+        let mut heats = Vec::new();
+        for tree in self.all_trees() {
+            let version = tree.version();
+            let known = version.tables().map(|t| (t.meta.id, t.lazy.heat().get()));
+            heats.extend(known.filter(|(_, heat)| heat.known().is_some()));
+        }
+        heats
     }
 
     /// Starts a new manifest when the present one is long. The caller holds neither the log's lock
@@ -112,7 +134,7 @@ impl Engine {
         let tree = Arc::new(Tree::new(
             id,
             meta.name,
-            meta.last_fast_level,
+            self.levels_of(meta.last_fast_level),
             Version::default(),
             0,
             Learned::default(),

@@ -64,6 +64,11 @@ impl Engine {
     /// As [`Engine::start_crossing`], of a table that `may` go.
     fn start_crossing_of(&self, may: impl Fn(&TableHandle) -> bool) -> bool {
         let started = |(tree, plan): &(Arc<Tree>, Plan)| self.start(tree, plan.clone()).is_ok();
+        if let Some(plans) = self.placement.gives_way(self, &may)
+            && plans.iter().any(started)
+        {
+            return true;
+        }
         let excess = |picker: &Picker<'_>| picker.pick_excess(&may).into_iter().collect();
         let crossing = |picker: &Picker<'_>| picker.pick_crossing(&may).into_iter().collect();
         if self.most_urgent_first(excess).iter().any(started)

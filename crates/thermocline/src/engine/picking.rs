@@ -63,6 +63,7 @@ impl Tree {
             running: &state.running,
             l0_trigger: engine.sizes.l0_trigger,
             tiers: engine.level_tiers(),
+            last_fast_home: usize::from(placement.last_fast_home(self.last_fast_level)),
             l0_limit: state.l0_places.limit(is_urgent),
             oldest_reader: engine.snapshots.oldest().unwrap_or(SeqNo::MAX),
             hotness: hotness.as_deref(),

@@ -4,12 +4,12 @@ use super::tree::TreeState;
 use super::{Engine, Tree};
 use crate::error::{Error, Result};
 use crate::executor::Lane;
-use crate::levels::{CompactionJob, FlushJob, Picker, Plan};
+use crate::levels::{CompactionJob, FlushJob, Picker, Places, Plan};
 use crate::metrics::Activity;
 use crate::options::{Compression, MEMTABLES};
-use crate::placement::{FastRooms, SpacePlan};
+use crate::placement::{FastRooms, Output, SpacePlan};
 use crate::sync::Arc;
-use crate::tier::{Reservation, Tier};
+use crate::tier::Tier;
 use crate::version::TableHandle;
 
 /// What a look for compactions asks of each keyspace.
@@ -61,7 +61,10 @@ impl Engine {
             && !self.background.writes_nothing()
             && self.check_open().is_ok()
         {
-            if !self.start_one_compaction() && !self.start_of_spilled() {
+            if self.placement.migration_is_overdue() && self.start_migration() {
+                continue;
+            }
+            if !self.start_one_compaction() && !self.start_of_spilled() && !self.start_migration() {
                 return;
             }
         }
@@ -103,9 +106,18 @@ impl Engine {
         refused.is_some_and(|(tree, plan)| self.start_without_room(&tree, plan))
     }
 
+    /// Starts to bring a table to another tier. Returns whether one was started.
+    fn start_migration(&self) -> bool {
+        let Some((tree, plan)) = self.placement.migration(self) else {
+            return false;
+        };
+        let seen = self.background.compactions.look();
+        self.start(&tree, plan).is_ok() && seen.has_begun_by(self.background.compactions.look())
+    }
+
     /// What `pick` gives for each keyspace, the most urgent first: one keyspace's debt must not
     /// keep the others' writers waiting.
-    pub(super) fn most_urgent_first(
+    pub(crate) fn most_urgent_first(
         &self,
         pick: impl Fn(&Picker<'_>) -> Vec<(f64, Plan)>,
     ) -> Vec<(Arc<Tree>, Plan)> {
@@ -150,6 +162,7 @@ impl Engine {
         // counted.
         self.background.compactions.begin();
         drop(state);
+        self.placement.job_began(&plan);
         let job = CompactionJob::new(engine, Arc::clone(tree), plan, number, space);
         self.spawn(Lane::Compaction, Activity::Compaction, job);
         Ok(())
@@ -157,7 +170,7 @@ impl Engine {
 
     /// Reserves space for what `plan` writes, for each of its outputs. A crossing that finds no
     /// space on the fast tier keeps nothing there: it makes room instead.
-    pub(crate) fn reserve_for(&self, plan: &mut Plan) -> Result<Vec<Reservation>> {
+    pub(crate) fn reserve_for(&self, plan: &mut Plan) -> Result<Vec<Places>> {
         let mut space = Vec::new();
         let mut outputs = std::mem::take(&mut plan.outputs).into_iter();
         if let Some(output) = outputs.next() {
@@ -173,7 +186,8 @@ impl Engine {
             } else {
                 expected_len(plan.inputs(), tier)
             };
-            space.push(tier.reserve_leaving(expected, margin)?);
+            let place = Places::one(tier.reserve_leaving(expected, margin)?);
+            space.push(self.with_faster(plan, output, place));
         }
         // What stays on the fast tier takes no more than what comes from there, so that a crossing
         // makes room. The job's router has no more than that to give.
@@ -188,7 +202,7 @@ impl Engine {
             match tier.reserve(stays) {
                 Ok(reserved) => {
                     plan.outputs.push(output);
-                    space.push(reserved);
+                    space.push(Places::one(reserved));
                 }
                 // Records of which level f may have a version have nowhere else to go.
                 Err(error) if plan.bypass.is_some() => return Err(error),
@@ -196,6 +210,31 @@ impl Engine {
             }
         }
         Ok(space)
+    }
+
+    /// Adds to the `place` of an output of `plan` what can be reserved on faster tiers for those of
+    /// its tables that their heat sends there. What finds no room there lies with the rest.
+    fn with_faster(&self, plan: &Plan, output: Output, place: Places) -> Places {
+        let spread = match plan.is_move {
+            true => None,
+            false => self.placement.spread(self, plan, output),
+        };
+        let Some(spread) = spread else {
+            return place;
+        };
+        let reserve = |(tier, bytes): (u8, u64)| {
+            let tier = &self.tiers[usize::from(tier)];
+            let margin = if tier.index == 0 {
+                self.compaction_margin()
+            } else {
+                0
+            };
+            let reserve = || tier.reserve_leaving(bytes, margin).ok();
+            (bytes > 0).then(reserve).flatten()
+        };
+        let faster = spread.expected(plan.inputs(), self.sizes.table_size);
+        let others = faster.into_iter().filter_map(reserve).collect();
+        place.spread(others, spread)
     }
 
     /// Bytes that compactions, and what comes up beside them, leave free on the fast tier, whatever

@@ -22,8 +22,10 @@ use crate::version::{MAX_LEVELS, PastVersions, TableHandle, Version};
 pub(crate) struct Tree {
     pub(crate) id: KeyspaceId,
     pub(crate) name: Bytes,
-    /// *f*: the last level of the fast tier.
+    /// *f*: the last level of the fast tier, as placement has it.
     pub(crate) last_fast_level: u8,
+    /// The same, as the manifest has it.
+    founded_f: u8,
     /// What placement keeps about the keyspace.
     pub(crate) placed: OfKeyspace,
     /// What its jobs found of late.
@@ -61,7 +63,7 @@ impl Tree {
     pub(crate) fn new(
         id: KeyspaceId,
         name: Bytes,
-        last_fast_level: u8,
+        [last_fast_level, founded_f]: [u8; 2],
         version: Version,
         flushed_through: SeqNo,
         learned: Learned,
@@ -75,6 +77,7 @@ impl Tree {
             id,
             name,
             last_fast_level,
+            founded_f,
             superversion: ArcSwap::from_pointee(superversion),
             tally,
             placed,
@@ -212,7 +215,7 @@ impl Tree {
             created: vec![KeyspaceMeta {
                 id: self.id,
                 name: self.name.clone(),
-                last_fast_level: self.last_fast_level,
+                last_fast_level: self.founded_f,
             }],
             added: superversion
                 .version
@@ -246,6 +249,12 @@ impl Tree {
         let pinned = self.peek();
         let levels = &pinned.version.levels;
         std::array::from_fn(|number| levels[number].bytes_on[usize::from(tier)])
+    }
+
+    /// Bytes of all tables.
+    pub(crate) fn table_bytes(&self) -> u64 {
+        let levels = &self.peek().version.levels;
+        levels.iter().map(|level| level.bytes).sum()
     }
 
     /// Bytes of the tables of L0 to Lf that lie on the fast tier.

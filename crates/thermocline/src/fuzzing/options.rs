@@ -117,7 +117,7 @@ impl Draw<'_> {
         TierOptions {
             path: usual.path.clone(),
             capacity: self.number(usual.capacity),
-            price_per_gb_month: self.float(usual.price_per_gb_month),
+            price_per_gb_month: Some(self.float(0.1)),
             block_size: self.number(usual.block_size as u64) as usize,
             compression,
             filter: filters[usize::from(self.byte()) % filters.len()],

@@ -102,6 +102,15 @@ pub enum Change {
         /// by.
         fresh: u16,
     },
+    /// How hot a table is.
+    Heat {
+        /// Its number.
+        table: u64,
+        /// Reads of its blocks from a device a second, on average, in thousandths.
+        millireads: u64,
+        /// Over how many seconds that was watched.
+        watched: u64,
+    },
     /// A keyspace and all its tables are gone.
     KeyspaceDropped {
         /// Its number.
@@ -117,6 +126,9 @@ pub enum Change {
     LogStart(u64),
     /// Who decides where records live.
     PlacedBy(PlacedBy),
+    /// What the store is to cost, or how fast it is to be, as
+    /// [`Target`](crate::Target) is written.
+    Target(String),
     /// What an opening took over of the log, and where it went on. A segment with a lower number
     /// than `next` that is not named is no part of the log.
     LogFound {
@@ -160,6 +172,16 @@ impl fmt::Display for Change {
                 percent(*cold),
                 percent(*fresh)
             ),
+            Change::Heat {
+                table,
+                millireads,
+                watched,
+            } => write!(
+                f,
+                "table {table} has {}.{:03} reads a second, over {watched} seconds",
+                millireads / 1000,
+                millireads % 1000
+            ),
             Change::KeyspaceDropped { keyspace } => write!(f, "drop keyspace {keyspace}"),
             Change::NextFile(number) => write!(f, "file numbers go on from {number}"),
             Change::LastSeq(seq) => write!(f, "last sequence {seq}"),
@@ -176,6 +198,7 @@ impl fmt::Display for Change {
                 write!(f, "what the log lacks through sequence {seq} was given up")
             }
             Change::BeganWith(edits) => write!(f, "put in force with {edits} edits"),
+            Change::Target(target) => write!(f, "target {target}"),
             Change::PlacedBy(placed_by) => write!(f, "records live by {placed_by}"),
         }
     }
@@ -195,12 +218,14 @@ impl Edit {
             added,
             flushed_through,
             learned,
+            heats,
             next_file,
             log_floor,
             log_start,
             found_log,
             last_seq,
             placed_by,
+            target,
             snapshot,
         } = edit;
         let mut changes = Vec::new();
@@ -222,6 +247,11 @@ impl Edit {
                 fresh,
             });
         }
+        changes.extend(heats.iter().map(|&(table, heat)| Change::Heat {
+            table,
+            millireads: (f64::from(heat.rate) * 1000.0) as u64,
+            watched: heat.watched as u64,
+        }));
         let dropped = dropped.iter();
         changes.extend(dropped.map(|&keyspace| Change::KeyspaceDropped { keyspace }));
         changes.extend(next_file.map(Change::NextFile));
@@ -229,6 +259,8 @@ impl Edit {
         changes.extend(log_floor.map(Change::LogFloor));
         changes.extend(log_start.map(Change::LogStart));
         changes.extend(placed_by.map(Change::PlacedBy));
+        let target = target.as_ref().map(|set| set.target.to_string());
+        changes.extend(target.map(Change::Target));
         if let Some(found) = found_log {
             let FoundLog {
                 segments,

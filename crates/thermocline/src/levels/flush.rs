@@ -6,12 +6,12 @@ use crate::error::{Error, Result};
 use crate::executor::{Job, Step};
 use crate::memtable::Memtable;
 use crate::metrics::Purpose;
-use crate::placement::{Installed, NoChoice, Output};
+use crate::placement::{Installed, NoChoice};
 use crate::points::point;
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
-use crate::table::{ScanOptions, TableMeta};
-use crate::tier::{Reservation, Tier};
+use crate::table::{ScanOptions, TableHeat, TableMeta};
+use crate::tier::Reservation;
 use crate::version::AfterRemoval;
 use crate::version::edit::VersionEdit;
 
@@ -125,7 +125,7 @@ impl Watch for Flushed {
         false
     }
 
-    fn written(&mut self, table: TableMeta) -> Result<()> {
+    fn written(&mut self, table: TableMeta, _output: usize) -> Result<()> {
         self.table = Some(table);
         Ok(())
     }
@@ -137,8 +137,8 @@ impl Engine {
         point!(self.points, "flush.start")?;
         // I5: what the edit will call flushed must not be ahead of the log of other keyspaces.
         self.commit.log_sync.sync_through(memtable.last_seq())?;
-        let (tier, space) = self.reserve_for_flush(memtable.table_len())?;
-        let (table, _space) = self.write_l0_table(tree, memtable, &tier, space)?;
+        let space = self.reserve_for_flush(memtable.table_len())?;
+        let (table, _space) = self.write_l0_table(tree, memtable, space)?;
         point!(self.points, "flush.written")?;
         let edit = VersionEdit {
             added: table.iter().cloned().collect(),
@@ -165,7 +165,9 @@ impl Engine {
         memtable: &Arc<Memtable>,
         edit: &VersionEdit,
     ) -> Result<()> {
-        let tables = edit.added.iter().map(|meta| self.open_table(meta.clone()));
+        let now = self.clock.now();
+        let open = |meta: &TableMeta| self.open_table(meta.clone(), TableHeat::flushed(now));
+        let tables = edit.added.iter().map(open);
         let tables = tables.collect::<Result<Vec<_>>>()?;
         point!(self.points, "flush.before_edit")?;
         // Before any reader can miss the memtable: see `read/cached`.
@@ -184,13 +186,13 @@ impl Engine {
 
     /// Reserves space for an L0 table on the fast tier. If there is none, and nothing runs that
     /// could make room there, or what runs has failed before, reserves it on the last tier (I8).
-    fn reserve_for_flush(&self, bytes: u64) -> Result<(Arc<Tier>, Reservation)> {
+    fn reserve_for_flush(&self, bytes: u64) -> Result<Reservation> {
         let first = &self.tiers[usize::from(self.level_tiers()[0])];
         if first.index > 0 {
-            return Ok((Arc::clone(first), first.reserve(bytes)?));
+            return first.reserve(bytes);
         }
         let refused = match self.fast().reserve(bytes) {
-            Ok(space) => return Ok((Arc::clone(self.fast()), space)),
+            Ok(space) => return Ok(space),
             Err(error) => error,
         };
         self.schedule();
@@ -198,7 +200,7 @@ impl Engine {
         let has_failed = self.background.failure(Work::Compaction).is_some();
         match self.tiers.last() {
             Some(last) if self.tiers.len() > 1 && (has_failed || !self.is_compacting()) => {
-                last.reserve(bytes).map(|space| (Arc::clone(last), space))
+                last.reserve(bytes)
             }
             _ => {
                 point!(self.points, "flush.refused")?;
@@ -212,19 +214,14 @@ impl Engine {
         &self,
         tree: &Tree,
         memtable: &Arc<Memtable>,
-        tier: &Tier,
         space: Reservation,
     ) -> Result<(Option<TableMeta>, Vec<Reservation>)> {
-        let output = Output {
-            level: 0,
-            tier: tier.index,
-        };
         let origin = Origin {
             purpose: Purpose::Flush,
             epoch: memtable.epoch(),
             replaces: Vec::new(),
         };
-        let sink = Sink::of_one(output, origin, space, memtable.bytes());
+        let sink = Sink::of_one(0, origin, space, memtable.bytes());
         let filter = VersionFilter::new(self.snapshots.boundaries(|| self.visible()));
         let upper = Upper::Memtable(Arc::clone(memtable));
         let how = ScanOptions {

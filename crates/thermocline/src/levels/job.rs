@@ -5,24 +5,26 @@ use super::bypass::Bypass;
 use super::cut::Cutter;
 use super::filter::VersionFilter;
 use super::fresh::Held;
+use super::heirs::{Densities, Heirs};
 use super::pass::{Pass, Watch};
 use super::plan::{Cause, Plan};
 use super::readahead::readahead;
 use super::sink::{Origin, Sink};
+use super::spread::Places;
 use super::table_size::TableSizes;
 use super::upper::Upper;
 use crate::engine::{Engine, Tree, Work};
 use crate::error::{Error, Result};
 use crate::executor::{Job, Step};
 use crate::ids::FileId;
-use crate::metrics::{CompactionMetrics, Purpose};
+use crate::metrics::CompactionMetrics;
 use crate::placement::{
     Brought, Installed, Joining, Moved, NoChoice, Output, Router, Source, router_of,
 };
 use crate::points::point;
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
-use crate::table::{ScanOptions, TableMeta};
+use crate::table::{Heat, ScanOptions, TableHeat, TableMeta};
 use crate::tier::Reservation;
 use crate::version::LevelIter;
 use crate::version::edit::VersionEdit;
@@ -37,7 +39,9 @@ pub(crate) struct CompactionJob {
     tree: Arc<Tree>,
     plan: Plan,
     number: u64,
-    /// The reservation for each output of the plan. While the pass is under way, the pass has them.
+    /// The room for each output of the plan, until the pass begins.
+    places: Vec<Places>,
+    /// What was reserved, from the end of the pass on.
     space: Vec<Reservation>,
     /// How long the tables of each output get, in bytes.
     table_sizes: Vec<u64>,
@@ -59,6 +63,9 @@ struct Notes {
     held: Option<Held>,
     /// Tables written so far; emptied when an edit begins to name them.
     written: Vec<TableMeta>,
+    heirs: Heirs,
+    /// How hot each of them is.
+    heats: Vec<Heat>,
     metrics: CompactionMetrics,
 }
 
@@ -75,14 +82,16 @@ impl Watch for Notes {
         }
     }
 
-    fn send(&mut self, source: Source, size: u64, output: usize) {
+    fn send(&mut self, key: &[u8], source: Source, size: u64, output: usize) {
+        self.heirs.add(key, size, output);
         if let (Some(held), Some(_)) = (&mut self.held, &self.bypass) {
             held.send(source, size, output);
         }
     }
 
-    fn written(&mut self, table: TableMeta) -> Result<()> {
+    fn written(&mut self, table: TableMeta, output: usize) -> Result<()> {
         self.metrics.write_bytes[usize::from(table.tier)] += table.len;
+        self.heats.push(self.heirs.take(output));
         self.written.push(table);
         point!(self.engine.points, "compaction.table_written")
     }
@@ -94,7 +103,7 @@ impl CompactionJob {
         tree: Arc<Tree>,
         mut plan: Plan,
         number: u64,
-        space: Vec<Reservation>,
+        places: Vec<Places>,
     ) -> Self {
         // The version is let go before the work starts: it holds the files that other jobs replace
         // meanwhile.
@@ -107,6 +116,8 @@ impl CompactionJob {
             engine.fast().capacity(),
             tree.last_fast_level,
         );
+        let densities = Densities::new(&plan, engine.placement.unknown_density());
+        let densities = Arc::new(densities);
         let table_size_of = |output: &Output| {
             let level = usize::from(output.level);
             sizes.of(level, version.levels[level].bytes + comes)
@@ -124,13 +135,16 @@ impl CompactionJob {
                 bypass: plan.bypass.clone(),
                 held: tells.then(Held::default),
                 written: Vec::new(),
+                heirs: Heirs::new(densities, plan.outputs.len()),
+                heats: Vec::new(),
                 metrics: metrics_of(&plan, engine.tiers.len()),
             },
             engine,
             tree,
             plan,
             number,
-            space,
+            places,
+            space: Vec::new(),
             pass: None,
             moved: (0, 0),
             brought: Brought::default(),
@@ -173,7 +187,7 @@ impl CompactionJob {
         let plan = &self.plan;
         let uppers = plan.upper.runs(plan.from);
         let how = ScanOptions {
-            purpose: Purpose::Compaction,
+            purpose: plan.purpose(),
             readahead: readahead(uppers + 1),
             fill_cache: false,
             to_end: true,
@@ -219,25 +233,30 @@ impl CompactionJob {
     fn sinks(&mut self) -> Vec<Sink> {
         let epoch = self.plan.inputs().map(|table| table.meta.epoch).max();
         let origin = Origin {
-            purpose: Purpose::Compaction,
+            purpose: self.plan.purpose(),
             epoch: epoch.unwrap_or(0),
             replaces: self.plan.inputs().map(|table| table.meta.id).collect(),
         };
-        let space = std::mem::take(&mut self.space);
-        let outputs = self.plan.outputs.iter().zip(&self.table_sizes).zip(space);
-        let sinks = outputs.map(|((output, size), space)| {
+        let places = std::mem::take(&mut self.places);
+        let outputs = self.plan.outputs.iter().zip(&self.table_sizes).zip(places);
+        let sinks = outputs.map(|((output, size), places)| {
             let cutter = self.cutter(*output, *size);
-            Sink::new(*output, origin.clone(), space, *size, cutter)
+            Sink::new(output.level, origin.clone(), places, *size, cutter)
         });
         sinks.collect()
     }
 
     fn cutter(&self, output: Output, size: u64) -> Cutter {
-        if self.plan.cause == Cause::SmallTables {
+        // A table that changes its tier stays one.
+        if self.plan.cause == Cause::SmallTables || self.plan.is_migration() {
             // They become one table: otherwise there would be no fewer of them.
             return Cutter::never();
         }
-        let is_above_lf = output.level < self.tree.last_fast_level;
+        let home = self
+            .engine
+            .placement
+            .last_fast_home(self.tree.last_fast_level);
+        let is_above_lf = output.level < home;
         // On the fast tier, the room for the output of a job is scarce.
         let most_met = if is_above_lf && self.engine.tiers.len() > 1 {
             MOST_MET * size
@@ -274,6 +293,12 @@ impl CompactionJob {
             }
         }
         self.engine.placement.moved(&self.engine, moved);
+        if self.plan.is_migration() {
+            let written = &self.notes.metrics.write_bytes;
+            self.engine
+                .placement
+                .migrated(&self.plan, written.iter().sum());
+        }
         if self.plan.is_crossing {
             if self.plan.from == f {
                 self.tree.averages.note_crossing(retained, input);
@@ -298,7 +323,9 @@ impl CompactionJob {
             next_file: Some(engine.files.next.load(Ordering::Relaxed)),
             ..VersionEdit::default()
         };
-        let opened = added.into_iter().map(|meta| engine.open_table(meta));
+        let heats = self.notes.heats.iter().copied().map(TableHeat::new);
+        let opened = added.into_iter().zip(heats);
+        let opened = opened.map(|(meta, heat)| engine.open_table(meta, heat));
         let opened = opened.collect::<Result<Vec<_>>>()?;
         if self.plan.is_crossing {
             point!(engine.points, "crossing.before_edit")?;
@@ -432,6 +459,7 @@ impl CompactionJob {
         if self.number > 0 {
             self.pass = None;
             // What it has reserved is free for the next job.
+            self.places.clear();
             self.space.clear();
             self.tree.end_compaction(self.number, &self.plan);
             self.number = 0;

@@ -23,16 +23,16 @@ pub(crate) trait Watch {
         let _ = (key, is_first, source, size);
     }
 
-    /// A record was sent to an output.
-    fn send(&mut self, source: Source, size: u64, output: usize) {
-        let _ = (source, size, output);
+    /// A record of `size` bytes was sent to an output.
+    fn send(&mut self, key: &[u8], source: Source, size: u64, output: usize) {
+        let _ = (key, source, size, output);
     }
 
-    /// A table was written.
+    /// A table was written at an output.
     ///
     /// # Errors
     /// What keeps the job from going on.
-    fn written(&mut self, table: TableMeta) -> Result<()>;
+    fn written(&mut self, table: TableMeta, output: usize) -> Result<()>;
 }
 
 /// A pass while it is under way.
@@ -92,9 +92,9 @@ impl Pass {
             }
             let key = self.input.key();
             let is_first = self.last_key != key.user_key;
-            if is_first && let Some(full) = take_full(&mut self.sinks, key.user_key) {
-                if let Some(table) = full.finish()? {
-                    watch.written(table)?;
+            if is_first && let Some(full) = find_full(&mut self.sinks, key.user_key) {
+                if let Some(table) = self.sinks[full].finish()? {
+                    watch.written(table, full)?;
                 }
                 return Ok(true);
             }
@@ -114,16 +114,16 @@ impl Pass {
             if self.filter.keep(key, is_bottom) {
                 let room = self.sinks.get(UP).map_or(0, Sink::room);
                 let output = self.router.route(key, len, source, room);
-                watch.send(source, size, output);
+                watch.send(key.user_key, source, size, output);
                 self.input.load()?;
                 let (key, value) = (self.input.key(), self.input.value());
                 self.sinks[output].add(engine, tree, key, value)?;
             }
             self.input.next()?;
         }
-        for sink in &mut self.sinks {
+        for (output, sink) in self.sinks.iter_mut().enumerate() {
             if let Some(table) = sink.finish()? {
-                watch.written(table)?;
+                watch.written(table, output)?;
             }
         }
         Ok(false)
@@ -137,7 +137,7 @@ impl Pass {
     /// The reservations for its outputs. They are to be held until the outputs are installed: until
     /// then they count as in flight. The inputs are let go.
     pub(crate) fn into_space(self) -> Vec<Reservation> {
-        self.sinks.into_iter().map(Sink::into_space).collect()
+        self.sinks.into_iter().flat_map(Sink::into_space).collect()
     }
 
     /// The records that came up; asked for once, at the end.
@@ -148,11 +148,11 @@ impl Pass {
 
 /// The sink whose table should end before `key`, if there is one. Each sink is asked, as each
 /// counts the keys.
-fn take_full<'a>(sinks: &'a mut [Sink], key: &[u8]) -> Option<&'a mut Sink> {
+fn find_full(sinks: &mut [Sink], key: &[u8]) -> Option<usize> {
     let mut full = None;
-    for sink in sinks {
+    for (number, sink) in sinks.iter_mut().enumerate() {
         if sink.ends_before(key) && sink.has_begun() && full.is_none() {
-            full = Some(sink);
+            full = Some(number);
         }
     }
     full

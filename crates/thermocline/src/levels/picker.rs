@@ -3,6 +3,7 @@
 mod deletes;
 mod giving_way;
 mod looked;
+mod migration;
 mod past_f;
 mod small;
 mod superseded;
@@ -33,8 +34,10 @@ pub(crate) struct Picker<'a> {
     pub(crate) targets: &'a LevelTargets,
     pub(crate) running: &'a Running,
     pub(crate) l0_trigger: usize,
-    /// The tiers of the levels up to f, and of those below.
+    /// The tiers of the levels at home on the fast tier, and of those below.
     pub(crate) tiers: [u8; 2],
+    /// The last level that is at home on the fast tier.
+    pub(crate) last_fast_home: usize,
     /// L0 tables of this epoch and above are left alone: older records are about to come in
     /// below them (I2).
     pub(crate) l0_limit: u64,
@@ -261,8 +264,12 @@ impl Picker<'_> {
         let to = self.targets.next(from, self.version, &hull)?;
         let lower = self.version.levels[to].overlapping(&hull).to_vec();
         let last_fast = self.targets.last_fast();
-        let mut outputs = vec![self.output(to)];
         let is_alone = lower.is_empty() && upper.len() == 1;
+        let mut outputs = vec![self.output(to)];
+        // Where tiers are not those of levels, a table stays on its own.
+        if is_alone && self.last_fast_home < last_fast {
+            outputs[0].tier = upper[0].meta.tier;
+        }
         // A move drops nothing: deletes that hide nothing any more would come to the last level,
         // and stay.
         let is_move =
@@ -288,7 +295,7 @@ impl Picker<'_> {
 
     /// Output in tables of `level`, on the tier where they belong.
     fn output(&self, level: usize) -> Output {
-        let is_fast = level <= self.targets.last_fast();
+        let is_fast = level <= self.last_fast_home;
         Output {
             level: level as u8,
             tier: self.tiers[usize::from(!is_fast)],
@@ -409,6 +416,7 @@ mod tests {
             running: &Running::default(),
             l0_trigger: engine.sizes.l0_trigger,
             tiers: engine.level_tiers(),
+            last_fast_home: F,
             l0_limit: u64::MAX,
             oldest_reader: SeqNo::MAX,
             hotness: None,

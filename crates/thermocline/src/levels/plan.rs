@@ -4,6 +4,7 @@ use super::bypass::Bypass;
 use super::upper::Upper;
 use crate::ids::FileId;
 use crate::key::KeyRange;
+use crate::metrics::Purpose;
 use crate::placement::Output;
 use crate::sync::Arc;
 use crate::version::{TableHandle, Version};
@@ -44,6 +45,8 @@ pub(crate) enum Cause {
     Hidden,
     /// Small tables of one level become one.
     SmallTables,
+    /// A table is worth another tier than the one it lies on.
+    Migration,
 }
 
 impl Plan {
@@ -55,6 +58,27 @@ impl Plan {
     /// Whether it writes tables anew on the level where they lie.
     pub(crate) fn is_in_place(&self) -> bool {
         self.from == self.to
+    }
+
+    /// Whether it writes a table anew on another tier.
+    pub(crate) fn is_migration(&self) -> bool {
+        self.cause == Cause::Migration
+    }
+
+    fn migrating_bytes(&self) -> u64 {
+        if self.is_migration() {
+            self.upper.bytes()
+        } else {
+            0
+        }
+    }
+
+    /// What its reads and writes are counted for.
+    pub(crate) fn purpose(&self) -> Purpose {
+        match self.is_migration() {
+            true => Purpose::Migration,
+            false => Purpose::Compaction,
+        }
     }
 
     /// Whether it brings no level nearer to its target or its tier, and so can wait for room.
@@ -145,6 +169,8 @@ pub(crate) fn union<'a>(
 pub(crate) struct Running {
     inputs: Vec<FileId>,
     locks: Vec<(u64, Locks)>,
+    /// Bytes of the tables on their way to another tier.
+    migrating: u64,
     next: u64,
 }
 
@@ -152,6 +178,11 @@ impl Running {
     /// Tells what runs now from what ran at any other time.
     pub(crate) fn moment(&self) -> (u64, usize) {
         (self.next, self.locks.len())
+    }
+
+    /// Bytes of the tables on their way to another tier.
+    pub(crate) fn migrating_bytes(&self) -> u64 {
+        self.migrating
     }
 
     pub(crate) fn has_input(&self, table: &TableHandle) -> bool {
@@ -172,6 +203,7 @@ impl Running {
     /// Enters `plan`. Returns the number with which to end it.
     pub(crate) fn start(&mut self, plan: &Plan) -> u64 {
         self.next += 1;
+        self.migrating += plan.migrating_bytes();
         self.inputs.extend(plan.inputs().map(|table| table.meta.id));
         self.locks.push((self.next, plan.locks()));
         self.next
@@ -179,6 +211,7 @@ impl Running {
 
     /// Lets others have what job `number` of `plan` held.
     pub(crate) fn end(&mut self, number: u64, plan: &Plan) {
+        self.migrating -= plan.migrating_bytes();
         self.locks.retain(|(n, _)| *n != number);
         self.inputs
             .retain(|id| !plan.inputs().any(|table| table.meta.id == *id));

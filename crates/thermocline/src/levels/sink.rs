@@ -1,12 +1,12 @@
-//! Where a job writes: tables of one level on one tier, one after the other.
+//! Where a job writes: tables of one level, one after the other.
 
 use super::cut::Cutter;
+use super::spread::Places;
 use crate::engine::{Engine, Tree};
 use crate::error::Result;
 use crate::ids::FileId;
 use crate::key::InternalKey;
 use crate::metrics::Purpose;
-use crate::placement::Output;
 use crate::table::{TableBuilder, TableIdentity, TableMeta};
 use crate::tier::Reservation;
 
@@ -22,30 +22,30 @@ pub(crate) struct Origin {
 
 /// One of the places that a job writes to.
 pub(crate) struct Sink {
-    output: Output,
+    level: u8,
     origin: Origin,
     /// The room reserved for all that it takes.
-    space: Reservation,
+    places: Places,
     /// How long its tables get, in bytes.
     size: u64,
     cutter: Cutter,
-    /// The table that is being written.
-    table: Option<TableBuilder>,
+    /// The table that is being written, and which of the places it takes.
+    table: Option<(TableBuilder, usize)>,
 }
 
 impl Sink {
-    /// A sink for tables of about `size` bytes at `output`, which end where `cutter` says.
+    /// A sink for tables of about `size` bytes of `level`, which end where `cutter` says.
     pub(crate) fn new(
-        output: Output,
+        level: u8,
         origin: Origin,
-        space: Reservation,
+        places: Places,
         size: u64,
         cutter: Cutter,
     ) -> Self {
         Self {
-            output,
+            level,
             origin,
-            space,
+            places,
             size,
             cutter,
             table: None,
@@ -53,8 +53,8 @@ impl Sink {
     }
 
     /// A sink for one table of about `size` bytes.
-    pub(crate) fn of_one(output: Output, origin: Origin, space: Reservation, size: u64) -> Self {
-        Self::new(output, origin, space, size, Cutter::never())
+    pub(crate) fn of_one(level: u8, origin: Origin, space: Reservation, size: u64) -> Self {
+        Self::new(level, origin, Places::one(space), size, Cutter::never())
     }
 
     /// Takes in a record of `tree`. Records come in key order.
@@ -68,14 +68,16 @@ impl Sink {
         key: InternalKey<'_>,
         value: &[u8],
     ) -> Result<()> {
-        let table = match &mut self.table {
+        let (table, _) = match &mut self.table {
             Some(table) => table,
             none => {
+                let place = self.places.choose(key.user_key, self.size);
+                let space = self.places.of(place);
                 // Ask the disk for no more than the job has left: a disk that has room for the
                 // reservation must not refuse a small job because it asked for a whole table.
-                let expected = self.size.min(self.space.left());
-                let table = begin(engine, tree, self.output, &self.origin, expected)?;
-                none.insert(table)
+                let expected = self.size.min(space.left());
+                let table = begin(engine, tree, self.level, space, &self.origin, expected)?;
+                none.insert((table, place))
             }
         };
         table.add(key, value)
@@ -89,7 +91,7 @@ impl Sink {
     /// Whether the table that is being written should end before `key`. Called with ascending keys,
     /// once each.
     pub(crate) fn ends_before(&mut self, key: &[u8]) -> bool {
-        let len = self.table.as_ref().map_or(0, TableBuilder::estimated_len);
+        let len = self.begun();
         self.cutter.ends_before(key, len)
     }
 
@@ -98,41 +100,48 @@ impl Sink {
     /// # Errors
     /// Those of the medium.
     pub(crate) fn finish(&mut self) -> Result<Option<TableMeta>> {
-        let Some(table) = self.table.take() else {
+        let Some((table, place)) = self.table.take() else {
             return Ok(None);
         };
         let meta = table.finish()?;
-        self.space.use_for_file(meta.len);
+        self.places.of_mut(place).use_for_file(meta.len);
         Ok(Some(meta))
     }
 
-    /// The reservation, to be held until what was written is installed.
-    pub(crate) fn into_space(self) -> Reservation {
-        self.space
+    /// The reservations, to be held until what was written is installed.
+    pub(crate) fn into_space(self) -> Vec<Reservation> {
+        self.places.into_space()
     }
 
-    /// Bytes of the reservation that are left (I8). Something is kept for the ends of tables.
+    /// Bytes that are left of what is reserved on the tier of its output (I8). Something is kept
+    /// for the ends of tables.
     pub(crate) fn room(&self) -> u64 {
-        let left = self.space.left();
-        let begun = self.table.as_ref().map_or(0, TableBuilder::estimated_len);
-        (left - left / 32).saturating_sub(begun)
+        let left = self.places.of(0).left();
+        (left - left / 32).saturating_sub(self.begun())
+    }
+
+    /// How long the table that is being written is by now, in bytes.
+    fn begun(&self) -> u64 {
+        let begun = self.table.as_ref();
+        begun.map_or(0, |(table, _)| table.estimated_len())
     }
 }
 
 fn begin(
     engine: &Engine,
     tree: &Tree,
-    output: Output,
+    level: u8,
+    space: &Reservation,
     origin: &Origin,
     expected: u64,
 ) -> Result<TableBuilder> {
-    let tier = &engine.tiers[usize::from(output.tier)];
+    let tier = space.tier();
     let identity = TableIdentity {
         database: engine.identity.database,
         keyspace: tree.id,
         id: engine.new_file(),
-        level: output.level,
-        tier: output.tier,
+        level,
+        tier: tier.index,
         epoch: origin.epoch,
         replaces: origin.replaces.clone(),
         gone: engine.graveyard.dead(),

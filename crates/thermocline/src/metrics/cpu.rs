@@ -19,6 +19,8 @@ pub enum Activity {
     Promotion,
     /// Keeping the access records.
     Ralt,
+    /// Working out where tables belong by their heat.
+    Placement,
 }
 
 impl Activity {
@@ -28,6 +30,7 @@ impl Activity {
         Activity::Compaction,
         Activity::Promotion,
         Activity::Ralt,
+        Activity::Placement,
     ];
 
     /// Its name in metrics.
@@ -37,6 +40,7 @@ impl Activity {
             Activity::Compaction => "compaction",
             Activity::Promotion => "promotion",
             Activity::Ralt => "ralt",
+            Activity::Placement => "placement",
         }
     }
 }

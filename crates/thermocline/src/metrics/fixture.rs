@@ -9,7 +9,7 @@ fn tier(index: u64) -> TierMetrics {
     TierMetrics {
         path: format!("/tier{index}").into(),
         capacity: if index == 0 { 1 << 30 } else { u64::MAX },
-        price_per_gb_month: 0.25 / (index + 1) as f64,
+        price_per_gb_month: Some(0.25 / (index + 1) as f64),
         file_bytes: base + 1,
         reserved_bytes: base + 2,
         table_bytes: base + 3,

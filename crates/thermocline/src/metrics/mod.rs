@@ -2,6 +2,7 @@
 //! ([`Metrics::to_text`]) and, with the feature `prometheus`, which is on by default, as its
 //! exposition ([`Metrics::to_prometheus`]).
 
+mod cost;
 mod cpu;
 #[cfg(feature = "prometheus")]
 mod exposition;
@@ -16,6 +17,7 @@ mod section;
 mod snapshot;
 mod text;
 
+pub use cost::{CostReport, CurvePoint};
 pub use cpu::{Activity, CpuMetrics};
 pub(crate) use cpu::{Counted, CpuTimes};
 pub use hotrap::{HeatPoint, HeatReport, HotKey, HotRapMetrics, RaltMetrics, Refusal};

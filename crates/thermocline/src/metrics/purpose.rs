@@ -27,6 +27,8 @@ pub enum Purpose {
     FlashCache,
     /// Copies of slow tables in room of the fast tier that nothing uses.
     Copy,
+    /// Tables that were written anew on another tier because of their heat.
+    Migration,
 }
 
 impl Purpose {
@@ -43,6 +45,7 @@ impl Purpose {
         Purpose::Hotness,
         Purpose::FlashCache,
         Purpose::Copy,
+        Purpose::Migration,
     ];
 
     /// Its name in metrics.
@@ -59,6 +62,7 @@ impl Purpose {
             Purpose::Hotness => "hotness",
             Purpose::FlashCache => "flash_cache",
             Purpose::Copy => "copy",
+            Purpose::Migration => "migration",
         }
     }
 }

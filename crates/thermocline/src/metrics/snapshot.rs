@@ -50,8 +50,8 @@ pub struct TierMetrics {
     pub path: PathBuf,
     /// Capacity in bytes; `u64::MAX` when unlimited.
     pub capacity: u64,
-    /// Price in $/GB/month.
-    pub price_per_gb_month: f64,
+    /// Price in $/GB/month, if it is known.
+    pub price_per_gb_month: Option<f64>,
     /// Bytes of all files: tables, log, manifest, copies, and files that only a reader still holds.
     pub file_bytes: u64,
     /// Bytes reserved for output in flight.

@@ -67,6 +67,7 @@ impl Engine {
         let trees = self.all_trees();
         let closed = VersionEdit {
             learned: trees.iter().map(|t| (t.id, t.averages.learned())).collect(),
+            heats: self.heats(),
             ..VersionEdit::default()
         };
         manifest.append(&closed)

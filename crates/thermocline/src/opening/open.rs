@@ -24,6 +24,7 @@ use crate::ids::KeyspaceId;
 use crate::key::{Kind, SeqNo};
 use crate::metrics::CpuTimes;
 use crate::options::{Options, Resolved, dir_conflict};
+use crate::placement::Targeting;
 use crate::placement::{check_flash_cache, open_flash_cache};
 use crate::points::point;
 use crate::storage::{StoreLock, is_one_dir};
@@ -309,6 +310,7 @@ impl Parts<'_> {
             background: Background::new(request.reads_only),
             stall: Default::default(),
             refusals: Default::default(),
+            target: Targeting::open(&request.options, self.shape.target.take()),
             placement,
             stats: Default::default(),
             cpu,
@@ -332,6 +334,7 @@ impl Parts<'_> {
         engine.keyspaces.trees.store(Arc::new(trees));
         let mut report = RecoveryReport::new(count, &recovered, orphans);
         report.hotness = hotness;
+        report.target = engine.target.changed().map(str::to_owned);
         report.set_aside = set_aside;
         Ok((engine, report))
     }

@@ -11,7 +11,7 @@ use crate::engine::{Engine, Tree};
 use crate::error::Result;
 use crate::ids::KeyspaceId;
 use crate::sync::Arc;
-use crate::table::{LazyTable, TableMeta};
+use crate::table::{LazyTable, TableHeat, TableMeta};
 use crate::tier::Tier;
 use crate::version::{TableHandle, Version};
 use crate::wal::{Cut, Recovered};
@@ -37,6 +37,9 @@ pub struct RecoveryReport {
     /// Why the table of recent accesses could not be used as it was left, if so: the store then
     /// learns anew what is hot. Where records live by level now: why it could not be removed.
     pub hotness: Option<String>,
+    /// What became of the [target](crate::Target) that was set, if it cannot be kept as it was: the
+    /// prices are others now, or the options do not allow it.
+    pub target: Option<String>,
 }
 
 impl RecoveryReport {
@@ -49,6 +52,7 @@ impl RecoveryReport {
             orphans,
             set_aside: Vec::new(),
             hotness: None,
+            target: None,
         }
     }
 }
@@ -70,10 +74,19 @@ pub(crate) fn open_tables(
     pins: &Arc<PinBudget>,
     ends: bool,
 ) -> Result<Vec<LazyTable>> {
+    let heats = &shape.heats;
     let new = |meta: &TableMeta| {
         let tier = &tiers[usize::from(meta.tier)];
         let (cache, pins) = (Arc::clone(cache), Arc::clone(pins));
-        LazyTable::new(tier, meta.clone(), database, cache, pins)
+        let heat = heats.get(&meta.id).copied().unwrap_or_default();
+        LazyTable::new(
+            tier,
+            meta.clone(),
+            TableHeat::new(heat),
+            database,
+            cache,
+            pins,
+        )
     };
     let open = |meta: &mut TableMeta| {
         let mut table = new(&*meta);
@@ -113,7 +126,7 @@ pub(crate) fn build_trees(
         let tree = Tree::new(
             keyspace.id,
             name,
-            keyspace.last_fast_level,
+            engine.levels_of(keyspace.last_fast_level),
             version,
             through,
             shape.learned.get(&keyspace.id).copied().unwrap_or_default(),

@@ -6,8 +6,8 @@ use std::fmt;
 
 use crate::ids::{FileId, KeyspaceId, MAX_NUMBER};
 use crate::key::{MAX_SEQ, SeqNo};
-use crate::table::TableMeta;
-use crate::version::edit::{KeyspaceMeta, Learned, PlacedBy, VersionEdit};
+use crate::table::{Heat, TableMeta};
+use crate::version::edit::{KeyspaceMeta, Learned, PlacedBy, SetTarget, VersionEdit};
 use crate::wal::{Bounds, FoundLog};
 
 /// An edit that cannot follow from those before it.
@@ -34,6 +34,8 @@ pub(crate) struct Shape {
     pub(crate) flushed_through: BTreeMap<KeyspaceId, SeqNo>,
     /// What compactions learned, of keyspaces that had any.
     pub(crate) learned: BTreeMap<KeyspaceId, Learned>,
+    /// How hot tables were, some of which may be gone.
+    pub(crate) heats: BTreeMap<FileId, Heat>,
     pub(crate) next_file: FileId,
     pub(crate) last_seq: SeqNo,
     /// The highest sequence number that any flush or drop named, dropped keyspaces included.
@@ -45,6 +47,8 @@ pub(crate) struct Shape {
     pub(crate) found_log: Option<FoundLog>,
     /// How records were placed when the store was opened last, if that is known.
     pub(crate) placed_by: Option<PlacedBy>,
+    /// What the store is to cost, or how fast it is to be.
+    pub(crate) target: Option<SetTarget>,
 }
 
 impl Shape {
@@ -109,6 +113,8 @@ impl Shape {
             placed_by,
             flushed_through: self.flushed_through.iter().map(|(k, s)| (*k, *s)).collect(),
             learned: self.learned.iter().map(|(k, l)| (*k, *l)).collect(),
+            heats: self.heats_of_tables().collect(),
+            target: self.target.clone(),
             ..VersionEdit::default()
         }];
         edits.extend(self.tables.values().map(|table| VersionEdit {
@@ -116,6 +122,13 @@ impl Shape {
             ..VersionEdit::default()
         }));
         edits
+    }
+
+    /// The heats of the tables that are left. A move takes its table out and adds it again, so heats
+    /// of tables that are taken out are kept until here.
+    fn heats_of_tables(&self) -> impl Iterator<Item = (FileId, Heat)> {
+        let heats = self.heats.iter();
+        heats.filter_map(|(id, heat)| self.tables.contains_key(id).then_some((*id, *heat)))
     }
 
     /// Whether one of these edits names the table, if only to take it out.
@@ -174,6 +187,7 @@ impl Shape {
             self.log_floor = self.log_floor.max(through);
         }
         self.learned.extend(edit.learned);
+        self.heats.extend(edit.heats);
         for keyspace in edit.dropped {
             self.learned.remove(&keyspace);
             self.keyspaces.remove(&keyspace);
@@ -192,6 +206,7 @@ impl Shape {
         self.log_floor = self.log_floor.max(edit.log_floor.unwrap_or(0));
         self.log_start = self.log_start.max(edit.log_start.unwrap_or(0));
         self.placed_by = edit.placed_by.or(self.placed_by);
+        self.target = edit.target.or(self.target.take());
         if let Some(found) = edit.found_log {
             if !found.is_in_order() {
                 return Err("an edit names segments of the log out of their order".into());

@@ -11,6 +11,10 @@ pub enum Placement {
     /// Its hotness does: records that are read often stay on, or come back to, the fast tier.
     /// With one tier there is nothing to decide, and this is the same as [`Placement::ByLevel`].
     HotRap(HotRapOptions),
+    /// The heat of the table does that it lies in: whole tables lie on the fast tier as far as
+    /// their reads are worth it, and are written anew where that changes. With one tier there is
+    /// nothing to decide.
+    ByTable,
     /// Nothing does: every table lies on the last tier, and the first one, beside the log, is a
     /// cache of blocks that were read (feature `flash-cache`). For comparison with
     /// [`Placement::HotRap`]. The cache begins empty at every opening. It lies in the file system

@@ -2,6 +2,7 @@
 
 mod directories;
 mod hotrap;
+mod target;
 mod tier;
 mod validate;
 
@@ -13,6 +14,7 @@ pub use hotrap::{HotRapOptions, Placement};
 pub(crate) use hotrap::{Scoring, Switches};
 #[cfg(feature = "experiments")]
 pub use hotrap::{Scoring, Switches};
+pub use target::Target;
 pub use tier::{Compression, FilterPolicy, TierOptions};
 pub(crate) use validate::{MAX_TIERS, MEMTABLES, Resolved};
 

@@ -39,8 +39,9 @@ pub struct TierOptions {
     pub path: PathBuf,
     /// Bytes that the store may occupy there, everything counted (I8).
     pub capacity: u64,
-    /// Price in $/GB/month, for cost reports.
-    pub price_per_gb_month: f64,
+    /// What a GB (10⁹ bytes) on it costs in a month, in dollars. A [target](crate::Target) needs the
+    /// price of each tier; nobody can guess it.
+    pub price_per_gb_month: Option<f64>,
     /// Uncompressed size in bytes at which a data block is closed.
     pub block_size: usize,
     /// Compression of data blocks.
@@ -58,7 +59,7 @@ impl TierOptions {
         Self {
             path: path.into(),
             capacity: u64::MAX,
-            price_per_gb_month: 0.10,
+            price_per_gb_month: None,
             block_size: 4 << 10,
             compression: Compression::None,
             filter: FilterPolicy::Fuse8,
@@ -69,7 +70,6 @@ impl TierOptions {
     /// Defaults for a slow disk: 16 KiB blocks, compressed with LZ4.
     pub fn slow(path: impl Into<PathBuf>) -> Self {
         Self {
-            price_per_gb_month: 0.02,
             block_size: 16 << 10,
             compression: Compression::Lz4,
             ..Self::fast(path)
@@ -80,6 +80,13 @@ impl TierOptions {
     #[must_use]
     pub fn capacity(mut self, bytes: u64) -> Self {
         self.capacity = bytes;
+        self
+    }
+
+    /// Sets the price in dollars per GB and month.
+    #[must_use]
+    pub fn price(mut self, dollars: f64) -> Self {
+        self.price_per_gb_month = Some(dollars);
         self
     }
 

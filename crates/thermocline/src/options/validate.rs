@@ -96,7 +96,7 @@ impl Options {
         match &self.placement {
             Placement::HotRap(hotrap) => hotrap.check()?,
             Placement::FlashCache => self.check_flash_cache()?,
-            Placement::ByLevel => {}
+            Placement::ByLevel | Placement::ByTable => {}
         }
         let memtable_size = self.resolve_memtable()?;
         let table_size = self.table_size.unwrap_or_else(|| {
@@ -358,7 +358,8 @@ fn check_tier(tier: &TierOptions) -> Result<()> {
             format!("zstd level {level} is not 1 to 19"),
         ));
     }
-    if !tier.price_per_gb_month.is_finite() || tier.price_per_gb_month < 0.0 {
+    let price = tier.price_per_gb_month.unwrap_or(0.0);
+    if !price.is_finite() || price < 0.0 {
         return Err(invalid(
             "price_per_gb_month",
             "must be a number of at least 0",

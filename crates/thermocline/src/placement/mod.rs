@@ -8,6 +8,7 @@
 mod brought;
 mod by_level;
 mod crossing;
+mod epochs;
 mod fast_levels;
 mod flash_cache;
 mod hotrap;
@@ -19,6 +20,8 @@ mod rooms;
 mod router;
 mod shares;
 mod space_plan;
+mod tables;
+mod target;
 #[cfg(test)]
 mod toy;
 
@@ -40,3 +43,4 @@ use router::DOWN;
 pub(crate) use router::{Moved, Output, Router, Source, UP};
 pub(crate) use shares::Shares;
 pub(crate) use space_plan::{SpacePlan, planned_log};
+pub(crate) use target::Targeting;

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::by_level::ByLevel;
 use super::flash_cache::FlashCache;
 use super::hotrap::{self, HotRap};
+use super::tables::ByTable;
 use super::{PlacementPolicy, ralt};
 use crate::error::{Error, Result};
 use crate::ids::KeyspaceId;
@@ -37,6 +38,8 @@ pub(crate) fn open(with: Opening<'_>) -> Arc<dyn PlacementPolicy> {
         (Placement::ByLevel, _) => Arc::new(ByLevel {
             placed_by: Some(PlacedBy::Level),
         }),
+        (Placement::ByTable, _) if with.options.tiers.len() > 1 => ByTable::new(),
+        (Placement::ByTable, _) => Arc::new(ByLevel { placed_by: None }),
         (Placement::FlashCache, _) => Arc::new(FlashCache),
         (Placement::HotRap(_), Some(hotrap)) => HotRap::open(hotrap.clone(), with),
         (Placement::HotRap(_), None) => Arc::new(ByLevel { placed_by: None }),

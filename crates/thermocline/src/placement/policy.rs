@@ -8,20 +8,24 @@
 //! A policy of one's own starts as `placement/toy.rs` does. For users it also takes a name in
 //! [`Placement`](crate::options::Placement), and a line in `placement/opening.rs`.
 
-use super::{Choice, Joining, Moved, Shares, Taken};
+use std::time::Duration;
+
+use super::{Choice, Joining, Moved, Output, Shares, Taken};
 use crate::engine::{Engine, Found, Tree};
 use crate::error::Result;
 use crate::ids::KeyspaceId;
 use crate::key::SeqNo;
-use crate::levels::{BypassWorth, Hotness, Plan};
-use crate::metrics::{HeatReport, HotRapMetrics, IoMetrics};
+use crate::levels::{BypassWorth, Hotness, Plan, Spread};
+use crate::metrics::{CostReport, HeatReport, HotRapMetrics, IoMetrics};
+use crate::options::Target;
 use crate::read::Superversion;
 use crate::record::Record;
 use crate::storage::Medium;
+use crate::sync::Arc;
 use crate::table::ReadTrace;
 use crate::tier::Tier;
-use crate::version::Version;
 use crate::version::edit::PlacedBy;
+use crate::version::{TableHandle, Version};
 
 /// A point read, once it has ended.
 pub(crate) struct Read<'a> {
@@ -58,6 +62,18 @@ pub(crate) trait PlacementPolicy: Send + Sync {
         [0, tiers as u8 - 1]
     }
 
+    /// The level up to which sizes are those of the fast tier, in a keyspace whose manifest says
+    /// `founded`. The last level of all where levels have nothing to do with tiers.
+    fn last_fast_level(&self, founded: u8) -> u8 {
+        founded
+    }
+
+    /// The last level whose tables are at home on the first of these tiers, where f is
+    /// `last_fast_level`.
+    fn last_fast_home(&self, last_fast_level: u8) -> u8 {
+        last_fast_level
+    }
+
     /// How much of the tables of `tree`, as `version` has them, is hot; none if nothing is. With an
     /// answer, each crossing may leave records on the fast tier ([`PlacementPolicy::choice`]), and
     /// the picker takes tables with few hot bytes first: of each table's file bytes those that are
@@ -65,6 +81,19 @@ pub(crate) trait PlacementPolicy: Send + Sync {
     fn hotness<'a>(&'a self, tree: &'a Tree, version: &Version) -> Option<Box<dyn Hotness + 'a>> {
         let _ = (tree, version);
         None
+    }
+
+    /// Which of the tables that `plan` writes at `output` lie on faster tiers than that; none if
+    /// none do.
+    fn spread(&self, engine: &Engine, plan: &Plan, output: Output) -> Option<Spread> {
+        let _ = (engine, plan, output);
+        None
+    }
+
+    /// How many reads a second and byte a table counts for in a merge if nothing is known of its
+    /// heat.
+    fn unknown_density(&self) -> f64 {
+        0.0
     }
 
     /// What a bypass of level f is worth, if one may be done.
@@ -92,7 +121,44 @@ pub(crate) trait PlacementPolicy: Send + Sync {
         None
     }
 
+    /// The next table that is to be written anew on another tier, if no such work runs.
+    fn migration(&self, engine: &Engine) -> Option<(Arc<Tree>, Plan)> {
+        let _ = engine;
+        None
+    }
+
+    /// Whether that is to start before any compaction.
+    fn migration_is_overdue(&self) -> bool {
+        false
+    }
+
+    /// A job has begun.
+    fn job_began(&self, plan: &Plan) {
+        let _ = plan;
+    }
+
+    /// A migration has written `bytes` on another tier, and is installed.
+    fn migrated(&self, plan: &Plan, bytes: u64) {
+        let _ = (plan, bytes);
+    }
+
+    /// Tables that `may` go to make room on the fast tier, the first first; none if levels say
+    /// which.
+    fn gives_way(
+        &self,
+        engine: &Engine,
+        may: &dyn Fn(&TableHandle) -> bool,
+    ) -> Option<Vec<(Arc<Tree>, Plan)>> {
+        let _ = (engine, may);
+        None
+    }
+
     // Reads.
+
+    /// It is `now`. Called once in a while when somebody reads.
+    fn tick(&self, engine: &Engine, now: Duration) {
+        let _ = (engine, now);
+    }
 
     /// Takes note of a point read. Every point read passes through here, also one that the record
     /// cache answered ([`Found::RecordCache`]).
@@ -155,6 +221,11 @@ pub(crate) trait PlacementPolicy: Send + Sync {
     }
 
     // What changes around it.
+
+    /// The store's target has changed.
+    fn target_set(&self, engine: &Engine) {
+        let _ = engine;
+    }
 
     /// Takes stock once the tables of a keyspace have changed.
     fn after_change(&self, engine: &Engine) {
@@ -234,6 +305,11 @@ pub(crate) trait PlacementPolicy: Send + Sync {
 
     // What it counts.
 
+    /// Whether the heat of tables is to be kept when the store is closed.
+    fn keeps_heat(&self, engine: &Engine) -> bool {
+        engine.target.get() != Target::None
+    }
+
     /// Bytes of files on the fast tier that stay there whatever is written.
     fn file_bytes(&self) -> u64 {
         0
@@ -242,6 +318,12 @@ pub(crate) trait PlacementPolicy: Send + Sync {
     /// I/O on the fast tier that its tier does not count.
     fn io(&self) -> Option<IoMetrics> {
         None
+    }
+
+    /// Adds to a report on the store's cost, which has the bill, what this placement could do
+    /// about it.
+    fn add_outlook(&self, engine: &Engine, report: &mut CostReport) {
+        let _ = (engine, report);
     }
 
     /// Bytes of keys and values of a keyspace that are hot.

@@ -51,8 +51,9 @@ impl Engine {
         }
         let started = self.clock.now();
         let found = self.get_in(tree, from, key, moment);
-        let took = self.clock.now().saturating_sub(started);
-        self.stats.get_latency.record(took);
+        let now = self.clock.now();
+        self.stats.get_latency.record(now.saturating_sub(started));
+        self.placement.tick(self, now);
         found
     }
 

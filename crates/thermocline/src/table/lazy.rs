@@ -3,6 +3,7 @@
 use std::sync::OnceLock;
 
 use super::TableMeta;
+use super::heat::TableHeat;
 use super::reader::Table;
 use crate::cache::{BlockCache, PinBudget};
 use crate::error::Result;
@@ -17,6 +18,7 @@ use crate::tier::Tier;
 pub(crate) struct LazyTable {
     /// What is needed to open it.
     place: Place,
+    heat: Arc<TableHeat>,
     table: OnceLock<Arc<Table>>,
     /// Held while the table is opened, so that its end is read only once.
     opening: Mutex<()>,
@@ -36,6 +38,7 @@ impl LazyTable {
     pub(crate) fn new(
         tier: &Arc<Tier>,
         meta: TableMeta,
+        heat: TableHeat,
         database: u128,
         cache: Arc<BlockCache>,
         pins: Arc<PinBudget>,
@@ -49,6 +52,7 @@ impl LazyTable {
         };
         Self {
             place,
+            heat: Arc::new(heat),
             table: OnceLock::new(),
             opening: Mutex::new(()),
         }
@@ -61,6 +65,11 @@ impl LazyTable {
     /// The tier that the table is on.
     pub(crate) fn tier(&self) -> &Arc<Tier> {
         &self.place.tier
+    }
+
+    /// How hot the table is.
+    pub(crate) fn heat(&self) -> &TableHeat {
+        &self.heat
     }
 
     /// The table, if it has been opened.
@@ -96,6 +105,7 @@ impl LazyTable {
         } = &self.place;
         let (cache, pins) = (Arc::clone(cache), Arc::clone(pins));
         let table = Table::open(tier, meta.clone(), *database, cache, pins)?;
+        let table = table.with_heat(Arc::clone(&self.heat));
         let table = self.table.get_or_init(|| Arc::new(table));
         tier.count_opened();
         Ok(table)

@@ -15,6 +15,7 @@ mod filter;
 mod footer;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzz;
+mod heat;
 mod index;
 mod iter;
 mod key_sample;
@@ -35,6 +36,7 @@ mod weights;
 
 pub(crate) use builder::{TableBuilder, TableIdentity};
 pub(crate) use describe::SelfDescribed;
+pub(crate) use heat::{Heat, TableHeat};
 pub(crate) use index::LongKeys;
 pub(crate) use iter::{ScanOptions, TableIter};
 pub(crate) use key_sample::{KeySample, SampledKey};

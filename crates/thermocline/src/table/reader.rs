@@ -7,6 +7,7 @@ use bytes::Bytes;
 
 use super::block::Block;
 use super::filter::{self, Filter};
+use super::heat::{Heat, TableHeat};
 use super::iter::{ScanOptions, TableIter};
 use super::partitions::{Partition, PartitionHandle, TopIndex};
 use super::properties::TableProperties;
@@ -93,6 +94,7 @@ pub(crate) struct Table {
     pub(super) copy: Arc<CopySlot>,
     /// Blocks read recently from the table because it had no copy.
     pub(super) reads: AtomicU32,
+    pub(super) heat: Arc<TableHeat>,
     pub(super) cache: Arc<BlockCache>,
 }
 
@@ -126,6 +128,7 @@ impl Table {
             is_apart: AtomicBool::new(false),
             copy: Arc::default(),
             reads: AtomicU32::new(0),
+            heat: Arc::new(TableHeat::new(Heat::default())),
             cache,
         };
         if table.pin.is_granted() {
@@ -140,6 +143,11 @@ impl Table {
             }
         }
         Ok(table)
+    }
+
+    /// Counts its reads in `heat` from now on.
+    pub(super) fn with_heat(self, heat: Arc<TableHeat>) -> Self {
+        Self { heat, ..self }
     }
 
     pub(crate) fn tier(&self) -> &Arc<Tier> {

@@ -69,7 +69,19 @@ impl Table {
     }
 
     pub(super) fn count_device_read(&self, read: &IoBuf, purpose: Purpose, trace: &mut ReadTrace) {
-        count_device_read(self.tier(), read, purpose, trace);
+        self.count_read_on(self.tier(), read, purpose, trace);
+    }
+
+    /// Counts a read of one of its blocks, which `tier` has.
+    #[inline]
+    fn count_read_on(&self, tier: &Tier, read: &IoBuf, purpose: Purpose, trace: &mut ReadTrace) {
+        tier.count_read(purpose, read.device_bytes());
+        if let Some(reads) = trace.device_reads.get_mut(usize::from(tier.index)) {
+            *reads += 1;
+        }
+        if purpose == Purpose::UserRead {
+            self.heat.count();
+        }
     }
 
     /// The best file to read its blocks from.
@@ -129,7 +141,7 @@ impl Table {
         trace.cache_misses += 1;
         if let BlockSource::Copy(copy) = source {
             let payload = read.and_then(|read| {
-                count_device_read(&copy.file.tier, &read, purpose, trace);
+                self.count_read_on(&copy.file.tier, &read, purpose, trace);
                 self.decode_read(read, handle)
             });
             if payload.is_ok() {
@@ -171,13 +183,5 @@ impl Table {
     pub(crate) fn age_reads(&self) {
         // Reads that are counted meanwhile may be lost: the count is only a hint.
         self.reads.store(self.recent_reads() / 2, Ordering::Relaxed);
-    }
-}
-
-#[inline]
-fn count_device_read(tier: &Tier, read: &IoBuf, purpose: Purpose, trace: &mut ReadTrace) {
-    tier.count_read(purpose, read.device_bytes());
-    if let Some(reads) = trace.device_reads.get_mut(usize::from(tier.index)) {
-        *reads += 1;
     }
 }

@@ -109,6 +109,11 @@ impl Tier {
         self.space.in_flight.load(Ordering::Relaxed)
     }
 
+    /// Bytes of files that jobs have written and not yet installed.
+    pub(crate) fn unfinished_bytes(&self) -> u64 {
+        self.in_flight().saturating_sub(self.reserved_bytes())
+    }
+
     /// Bytes that job output may still take.
     pub(crate) fn free_for_jobs(&self) -> u64 {
         self.free_bytes().saturating_sub(self.space.kept_free)
@@ -224,6 +229,11 @@ pub(crate) struct Reservation {
 }
 
 impl Reservation {
+    /// Where it is.
+    pub(crate) fn tier(&self) -> &Arc<Tier> {
+        &self.tier
+    }
+
     /// Reserved bytes that are not yet part of a file.
     pub(crate) fn left(&self) -> u64 {
         self.left

@@ -6,7 +6,8 @@ use bytes::Bytes;
 
 use crate::ids::{FileId, KeyspaceId};
 use crate::key::SeqNo;
-use crate::table::TableMeta;
+use crate::options::Target;
+use crate::table::{Heat, TableMeta};
 use crate::wal::FoundLog;
 
 /// A keyspace as it was created.
@@ -26,6 +27,8 @@ pub enum PlacedBy {
     Level,
     /// Their hotness ([`crate::Placement::HotRap`]); the access records have been written.
     Hotness,
+    /// The heat of the table they are in ([`crate::Placement::ByTable`]).
+    Tables,
 }
 
 impl fmt::Display for PlacedBy {
@@ -33,6 +36,7 @@ impl fmt::Display for PlacedBy {
         f.write_str(match self {
             PlacedBy::Level => "level",
             PlacedBy::Hotness => "hotness",
+            PlacedBy::Tables => "the heat of their tables",
         })
     }
 }
@@ -61,6 +65,17 @@ impl Default for Learned {
     }
 }
 
+/// A target, and the prices that it was set with.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct SetTarget {
+    pub(crate) target: Target,
+    /// Of each tier, in dollars per GB and month.
+    pub(crate) prices: Vec<f64>,
+}
+
+/// No number in it is NaN: neither a caller nor a manifest can set one.
+impl Eq for SetTarget {}
+
 /// One atomic change of the store's shape.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct VersionEdit {
@@ -73,6 +88,8 @@ pub(crate) struct VersionEdit {
     pub(crate) flushed_through: Vec<(KeyspaceId, SeqNo)>,
     /// What a keyspace's compactions learned.
     pub(crate) learned: Vec<(KeyspaceId, Learned)>,
+    /// How hot tables are. Of tables that are gone it says nothing.
+    pub(crate) heats: Vec<(FileId, Heat)>,
     /// Numbers below this one may be in use by files.
     pub(crate) next_file: Option<FileId>,
     /// The log was synced through this sequence number, and may be gone up to it where no keyspace
@@ -88,6 +105,8 @@ pub(crate) struct VersionEdit {
     /// How records were placed when the manifest was begun. By hotness only if RALT's state was
     /// durable by then: if the state is missing later, it was lost.
     pub(crate) placed_by: Option<PlacedBy>,
+    /// What the store is to cost from here on, or how fast it is to be.
+    pub(crate) target: Option<SetTarget>,
     /// In the first edit of a manifest: how many edits, including itself, the manifest had when it
     /// was put in force. None of them may be missing.
     pub(crate) snapshot: Option<u64>,
@@ -98,6 +117,7 @@ impl VersionEdit {
     pub(crate) fn is_closing(&self) -> bool {
         let learned = Self {
             learned: self.learned.clone(),
+            heats: self.heats.clone(),
             ..Self::default()
         };
         !self.learned.is_empty() && *self == learned

@@ -60,6 +60,12 @@ pub(super) fn change(change: &Change) -> Json {
         Change::LogGivenUp(seq) => json!({"log_given_up_through": seq}),
         Change::BeganWith(edits) => json!({"began_with": edits}),
         Change::PlacedBy(placed_by) => json!({"placed_by": placed_by.to_string()}),
+        Change::Heat {
+            table,
+            millireads,
+            watched,
+        } => json!({"heat_of": table, "millireads": millireads, "watched_seconds": watched}),
+        Change::Target(target) => json!({"target": target}),
         // A change of a later release still says what it is.
         other => json!({"change": other.to_string()}),
     }

@@ -19,6 +19,7 @@ use crate::storage::Memory;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::testing::scene::{F, KEYS, Scene, everything, model, options};
+use crate::tier::Reservation;
 
 fn plan_of_l0(db: &Db) -> Plan {
     let (engine, tree) = (db.engine(), db.tree());
@@ -59,7 +60,7 @@ fn what_is_reserved_does_not_rest_on_how_the_input_was_compressed() {
     let db = open(Compression::None);
     let plan = plan_of_l0(&db);
     let space = db.engine().reserve_for(&mut plan.clone()).unwrap();
-    let reserved: u64 = space.iter().map(Reservation::left).sum();
+    let reserved: u64 = space.iter().map(Places::left).sum();
     drop(space);
     db.engine().start(db.tree(), plan).unwrap();
     db.wait_idle().unwrap();
@@ -88,7 +89,7 @@ fn what_is_reserved_for_small_records_is_about_their_length() {
     }
     let mut plan = plan_of_l0(&db);
     let space = db.engine().reserve_for(&mut plan).unwrap();
-    let reserved: u64 = space.iter().map(Reservation::left).sum();
+    let reserved: u64 = space.iter().map(Places::left).sum();
     let input: u64 = plan.inputs().map(|table| table.meta.len).sum();
     assert!(
         reserved >= input && reserved <= input + input / 20,

@@ -58,7 +58,7 @@ fn every_field_appears_with_its_labels_and_nothing_else() {
         size("tier_copied_bytes", t.copied_bytes);
         check.take(
             &format!("tier_price_dollars_per_gb_month{{tier=\"{i}\"}}"),
-            t.price_per_gb_month,
+            t.price_per_gb_month.unwrap(),
         );
         for io in &t.io {
             let labels = format!("{{tier=\"{i}\",purpose=\"{}\"}}", io.purpose.name());
@@ -178,6 +178,10 @@ fn every_field_appears_with_its_labels_and_nothing_else() {
             1503.5,
         ),
         ("background_cpu_seconds_total{activity=\"ralt\"}", 1504.5),
+        (
+            "background_cpu_seconds_total{activity=\"placement\"}",
+            1505.5,
+        ),
         ("compactions_total{from=\"0\",to=\"1\"}", 601.0),
         ("compaction_moves_total{from=\"0\",to=\"1\"}", 602.0),
         ("compactions_for_hidden_total{from=\"0\",to=\"1\"}", 608.0),

@@ -55,7 +55,7 @@ impl Writer<'_> {
             tiers
                 .iter()
                 .enumerate()
-                .map(|(i, t)| (vec![tier(i)], t.price_per_gb_month)),
+                .filter_map(|(i, t)| Some((vec![tier(i)], t.price_per_gb_month?))),
         )?;
         self.io(metrics)
     }

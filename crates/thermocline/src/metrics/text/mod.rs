@@ -121,7 +121,8 @@ impl Metrics {
                 bytes(tier.reserved_bytes),
                 bytes(tier.pinned_obsolete_bytes),
                 bytes(tier.copied_bytes),
-                format!("{:.3}", tier.price_per_gb_month),
+                tier.price_per_gb_month
+                    .map_or_else(|| "-".into(), |price| format!("{price:.3}")),
                 bytes(tier.read_bytes()),
                 bytes(tier.write_bytes()),
             ]);

@@ -10,13 +10,13 @@ use crate::executor::{Job, Lane, Step};
 use crate::key::{InternalKey, Kind, MAX_SEQ};
 use crate::levels::{Origin, Sink};
 use crate::metrics::{Activity, Purpose};
+use crate::placement::Installed;
 use crate::placement::hotrap::HotRap;
-use crate::placement::{Installed, Output};
 use crate::points::point;
 use crate::read::Superversion;
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
-use crate::table::{LongKeys, ReadTrace, TableMeta};
+use crate::table::{LongKeys, ReadTrace, TableHeat, TableMeta};
 use crate::tier::Reservation;
 use crate::version::edit::VersionEdit;
 
@@ -246,15 +246,14 @@ fn write_promoted(
     frozen: &FrozenPromotion,
     records: &[(Bytes, Arc<Promoted>)],
     space: Reservation,
-) -> Result<(Option<TableMeta>, Reservation)> {
-    let output = Output { level: 0, tier: 0 };
+) -> Result<(Option<TableMeta>, Vec<Reservation>)> {
     let origin = Origin {
         purpose: Purpose::Promotion,
         epoch: frozen.epoch,
         replaces: Vec::new(),
     };
     let size = space.left();
-    let mut sink = Sink::of_one(output, origin, space, size);
+    let mut sink = Sink::of_one(0, origin, space, size);
     for (key, promoted) in records {
         if !is_above(&frozen.pinned, key)? {
             let key = InternalKey::new(key, promoted.seq, Kind::Put);
@@ -277,7 +276,8 @@ fn install_promotion(
         next_file: Some(engine.files.next.load(Ordering::Relaxed)),
         ..VersionEdit::default()
     };
-    let table = engine.open_table(meta.clone())?;
+    let heat = TableHeat::flushed(engine.clock.now());
+    let table = engine.open_table(meta.clone(), heat)?;
     point!(engine.points, "promotion.before_edit")?;
     let mut manifest = engine.files.manifest.lock();
     engine.check_not_dropped(tree)?;

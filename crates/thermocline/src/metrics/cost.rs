@@ -1,0 +1,46 @@
+//! What a store costs, and what another target would buy.
+
+use crate::options::Target;
+
+/// What [`Db::cost`](crate::Db::cost) tells. Dollars are per GB (10⁹ bytes) of live tables and
+/// month, unless said otherwise.
+#[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
+pub struct CostReport {
+    /// The target in force.
+    pub target: Target,
+    /// Dollars now. Every byte of files and copies counts, obsolete ones that readers hold
+    /// included.
+    pub now: f64,
+    /// Dollars a month for all of the store.
+    pub dollars_per_month: f64,
+    /// Bytes of live tables.
+    pub data_bytes: u64,
+    /// The least that the store can cost now: all that may lie on the last tier does. The log, the
+    /// manifest, new tables and what readers hold stay where they are.
+    pub floor: f64,
+    /// The most that it can cost: all that the tiers' capacities allow lies on the first one.
+    pub ceiling: f64,
+    /// Bytes of tables that are to move to another tier, or do so now.
+    pub moving_bytes: u64,
+    /// Why the store costs more than the target; none if it does not, or if tables are on the way.
+    pub held_up_by: Option<String>,
+    /// What each target would buy, from the cheapest on, as tables are read of late.
+    pub curve: Vec<CurvePoint>,
+    /// Tables that were written anew on another tier since the store was opened.
+    pub migrations: u64,
+    /// Bytes of them that came to a faster tier.
+    pub migrated_up_bytes: u64,
+    /// Bytes of them that went to a slower tier.
+    pub migrated_down_bytes: u64,
+}
+
+/// What a target would buy.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[non_exhaustive]
+pub struct CurvePoint {
+    /// Dollars.
+    pub cost: f64,
+    /// The part of point reads, 0 to 1, that would need no read of a slower tier than the first.
+    pub hit_rate: f64,
+}

@@ -1,0 +1,148 @@
+//! What the organizer looks at: which tables may move, and what the rest costs.
+
+use std::time::Duration;
+
+use super::organizer::{Candidate, Ladder, TierOffer};
+use crate::engine::Engine;
+use crate::ids::{FileId, KeyspaceId};
+use crate::options::Target;
+use crate::placement::SpacePlan;
+use crate::placement::target::Bill;
+
+/// A table that was just flushed stays where it is for so long: most of its reads come from the
+/// caches yet, and its heat is not known (Mutant, §3.2).
+const YOUNG: Duration = Duration::from_secs(30);
+
+/// All tables of a store, at one moment.
+pub(super) struct Stock {
+    /// Those that may move, and which table each of them is.
+    pub(super) candidates: Vec<Candidate>,
+    pub(super) names: Vec<(KeyspaceId, FileId)>,
+    pub(super) tiers: Vec<TierOffer>,
+    /// The bill, if prices are known.
+    pub(super) bill: Option<Bill>,
+    /// What is paid for the other tables below L0, in dollars times bytes per GB. Jobs merge them
+    /// now, or they are young. What jobs have written so far is not in it: it takes their place.
+    fixed: f64,
+    /// What is paid for all else: the log and the manifest, L0, and what readers hold.
+    pub(super) beside: f64,
+}
+
+impl Stock {
+    /// Takes stock of `engine`'s tables.
+    pub(super) fn take(engine: &Engine) -> Self {
+        let now = engine.clock.now();
+        let mut stock = Self {
+            candidates: Vec::new(),
+            names: Vec::new(),
+            tiers: Vec::new(),
+            bill: engine.target.prices().map(|prices| engine.bill(prices)),
+            fixed: 0.0,
+            beside: 0.0,
+        };
+        let mut fixed = vec![0; engine.tiers.len()];
+        for tree in engine.all_trees() {
+            // A short look: jobs that begin meanwhile are met when a migration is to start.
+            let state = tree.state.lock();
+            let version = tree.version();
+            let below_l0 = version.levels.iter().skip(1);
+            for table in below_l0.flat_map(|level| level.tables.iter()) {
+                let is_young = table.lazy.heat().age(now).is_some_and(|age| age < YOUNG);
+                if is_young || state.running.has_input(table) {
+                    fixed[usize::from(table.meta.tier)] += table.meta.len;
+                    continue;
+                }
+                stock.names.push((tree.id, table.meta.id));
+                stock.candidates.push(Candidate {
+                    len: table.meta.len,
+                    raw: table.raw_bytes(),
+                    rate: table.lazy.heat().get().known().unwrap_or(0.0),
+                    tier: table.meta.tier,
+                });
+            }
+        }
+        let mut movable = vec![Movable::default(); engine.tiers.len()];
+        for candidate in &stock.candidates {
+            let here = &mut movable[usize::from(candidate.tier)];
+            here.len += candidate.len;
+            here.raw += candidate.raw;
+        }
+        stock.tiers = offers(engine, &movable);
+        for (tier, bytes) in stock.tiers.iter_mut().zip(&fixed) {
+            tier.room = tier.room.saturating_sub(*bytes);
+        }
+        if let Some(bill) = &stock.bill {
+            let at = |bytes: &dyn Fn(usize) -> u64| -> f64 {
+                let tiers = stock.tiers.iter().enumerate();
+                tiers
+                    .map(|(number, tier)| tier.price * bytes(number) as f64)
+                    .sum()
+            };
+            stock.fixed = at(&|tier| fixed[tier]);
+            let rest = bill.amount() - at(&|tier| movable[tier].len) - stock.fixed;
+            stock.beside = rest - at(&|tier| engine.tiers[tier].unfinished_bytes());
+        }
+        stock
+    }
+
+    /// What all costs when every candidate lies on the cheapest tier.
+    pub(super) fn floor(&self, ladder: &Ladder) -> f64 {
+        let least = self
+            .candidates
+            .iter()
+            .map(|candidate| ladder.least(candidate));
+        self.beside + self.fixed + least.sum::<f64>()
+    }
+
+    /// What the candidates may cost beyond what they cost on the cheapest tier, when all else costs
+    /// `beside`.
+    pub(super) fn budget(&self, target: Target, beside: f64) -> f64 {
+        let ladder = Ladder::new(&self.tiers);
+        match (target, &self.bill) {
+            (Target::Cost(dollars), Some(bill)) => {
+                let floor = self.floor(&ladder) - self.beside + beside;
+                (dollars * bill.data as f64 - floor).max(0.0)
+            }
+            _ => f64::INFINITY,
+        }
+    }
+}
+
+/// Tables that may move and lie on one tier, in bytes.
+#[derive(Debug, Clone, Copy, Default)]
+struct Movable {
+    len: u64,
+    raw: u64,
+}
+
+/// What each tier offers to tables that may move, of which it holds `movable`. Without prices
+/// the faster one counts as the dearer one.
+fn offers(engine: &Engine, movable: &[Movable]) -> Vec<TierOffer> {
+    let prices = engine.target.prices();
+    let count = engine.tiers.len();
+    let sizes = &engine.sizes;
+    // The output of a job lies beside its inputs.
+    let job = (engine.options.level_ratio + 2) * sizes.table_size;
+    let offer = |(number, movable): (usize, &Movable)| {
+        let tier = &engine.tiers[number];
+        let price = prices.as_ref().map(|prices| prices[number]);
+        let room = match (number, tier.is_unlimited()) {
+            (_, true) => u64::MAX,
+            (0, _) => SpacePlan::new(&engine.options, sizes, tier.planned_bytes()).levels,
+            _ => {
+                let others = tier.file_bytes().saturating_sub(movable.len);
+                tier.capacity().saturating_sub(others + job)
+            }
+        };
+        TierOffer {
+            price: price.unwrap_or((count - number) as f64),
+            latency: (number + 1) as f64,
+            room,
+            expansion: match movable.raw {
+                0 => 1.0,
+                raw => movable.len as f64 / raw as f64,
+            },
+        }
+    };
+    movable.iter().enumerate().map(offer).collect()
+}

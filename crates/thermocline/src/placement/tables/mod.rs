@@ -1,0 +1,80 @@
+//! Placement by table: each table lies on the tier that its heat is worth (Mutant).
+//!
+//! Levels say nothing about tiers here. Flushes go to the fast tier, merges write each table where
+//! it belongs, and tables that have become hotter or colder are written anew on another tier, one
+//! at a time.
+
+mod candidates;
+mod job;
+mod organizer;
+mod outlook;
+mod policy;
+mod queue;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Weak;
+use std::time::Duration;
+
+use super::epochs::Epochs;
+use crate::sync::atomic::{AtomicBool, AtomicU64};
+use crate::sync::{Arc, Mutex};
+use crate::table::Heat;
+use queue::Queue;
+
+/// A part of the money for fast tiers. A table comes up only if it is among the hottest of the
+/// rest, so that tables of about the same heat do not change places without end. Mutant has 5 %,
+/// half of it on each side.
+const RESISTANCE: f64 = 0.02;
+
+/// Placement by table.
+pub(crate) struct ByTable {
+    /// For jobs, which keep it alive while they run.
+    me: Weak<ByTable>,
+    epochs: Epochs,
+    queue: Mutex<Queue>,
+    /// Whether the organizer is queued or runs.
+    organizes: AtomicBool,
+    /// Whether it is to run again after that: something has changed since it looked.
+    is_stale: AtomicBool,
+    gets: Mutex<Gets>,
+    counted: Counted,
+}
+
+/// How many point reads there are.
+#[derive(Debug, Default)]
+struct Gets {
+    /// All that there were when the last epoch ended.
+    until_now: u64,
+    rate: Heat,
+}
+
+impl Gets {
+    fn end_epoch(&mut self, length: Duration, all: u64) {
+        let reads = all.saturating_sub(self.until_now);
+        self.until_now = all;
+        self.rate = self.rate.after(length.as_secs_f64(), reads as f64);
+    }
+}
+
+/// What migrations have moved, in bytes.
+#[derive(Debug, Default)]
+struct Counted {
+    migrations: AtomicU64,
+    up: AtomicU64,
+    down: AtomicU64,
+}
+
+impl ByTable {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new_cyclic(|me| Self {
+            me: me.clone(),
+            epochs: Epochs::default(),
+            queue: Mutex::default(),
+            organizes: AtomicBool::new(false),
+            is_stale: AtomicBool::new(false),
+            gets: Mutex::default(),
+            counted: Counted::default(),
+        })
+    }
+}

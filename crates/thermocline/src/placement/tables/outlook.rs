@@ -1,0 +1,67 @@
+//! What a store costs whose tables lie by heat, and what it could cost.
+
+use super::ByTable;
+use super::candidates::Stock;
+use super::organizer::{Ladder, assign};
+use crate::engine::Engine;
+use crate::metrics::{CostReport, CurvePoint};
+use crate::sync::atomic::Ordering;
+
+/// The part of `reads` a second that need no slow tier, when `slow` do.
+fn hit_rate(slow: f64, reads: Option<f64>) -> f64 {
+    match reads.filter(|reads| *reads > 0.0) {
+        Some(reads) => (1.0 - slow / reads).clamp(0.0, 1.0),
+        None => 0.0,
+    }
+}
+
+/// Points of the curve, from the floor to the ceiling.
+const POINTS: u32 = 20;
+
+impl ByTable {
+    /// Adds to `report` what this placement knows.
+    pub(super) fn add_outlook(&self, engine: &Engine, report: &mut CostReport) {
+        let stock = Stock::take(engine);
+        let counted = &self.counted;
+        report.migrations = counted.migrations.load(Ordering::Relaxed);
+        report.migrated_up_bytes = counted.up.load(Ordering::Relaxed);
+        report.migrated_down_bytes = counted.down.load(Ordering::Relaxed);
+        report.moving_bytes = self.moving_bytes(engine);
+        let Some(bill) = &stock.bill else { return };
+        let data = bill.data.max(1) as f64;
+        let ladder = Ladder::new(&stock.tiers);
+        report.floor = stock.floor(&ladder) / data;
+        let most = ladder.most(&stock.candidates);
+        report.ceiling = report.floor + most / data;
+        let reads = self.gets.lock().rate.known();
+        report.curve = (0..=POINTS)
+            .map(|point| {
+                let budget = most * f64::from(point) / f64::from(POINTS);
+                let assigned = assign(&stock.candidates, &ladder, budget);
+                let slow = assigned.rate_below_top(&stock.candidates, &ladder);
+                CurvePoint {
+                    cost: report.floor + budget / data,
+                    hit_rate: hit_rate(slow, reads),
+                }
+            })
+            .collect();
+    }
+
+    /// Bytes of tables that wait for their migration or are on the way.
+    fn moving_bytes(&self, engine: &Engine) -> u64 {
+        let wanted: Vec<_> = self.queue.lock().moves.iter().copied().collect();
+        let mut bytes = 0;
+        for tree in engine.all_trees() {
+            let version = tree.version();
+            let is_wanted = |id| {
+                wanted
+                    .iter()
+                    .any(|w| w.keyspace == tree.id && w.table == id)
+            };
+            let moving = version.tables().filter(|table| is_wanted(table.meta.id));
+            bytes += moving.map(|table| table.meta.len).sum::<u64>();
+            bytes += tree.state.lock().running.migrating_bytes();
+        }
+        bytes
+    }
+}

@@ -1,0 +1,405 @@
+//! Tables move with their heat and the target, and no answer changes.
+
+mod races;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::*;
+use crate::api::Db;
+use crate::clock::ManualClock;
+use crate::executor::Stepped;
+use crate::options::{Options, Placement, Target, TierOptions};
+use crate::points::Points;
+use crate::storage::{Medium, Memory};
+use crate::table::Heat;
+use crate::version::edit::PlacedBy;
+
+const VALUE: usize = 500;
+const RECORDS: u32 = 9000;
+
+/// Of a first tier at 0.5 $/GB/month and a last one at 0.1.
+const PRICES: [f64; 2] = [0.5, 0.1];
+
+/// A store of some 5 MB in tables of 16 KiB, whose clock the test turns. Every read is one of a
+/// device.
+struct Store {
+    db: Db,
+    clock: Arc<ManualClock>,
+    stepped: Arc<Stepped>,
+    points: Points,
+    medium: Arc<dyn Medium>,
+}
+
+fn options() -> Options {
+    let mut options = Options::with_tiers(vec![
+        TierOptions::fast("/fast")
+            .capacity(12 << 20)
+            .price(PRICES[0]),
+        TierOptions::slow("/slow").price(PRICES[1]),
+    ]);
+    options.placement = Placement::ByTable;
+    options.memory = 8 << 20;
+    options.memtable_size = Some(32 << 10);
+    options.table_size = Some(16 << 10);
+    options.block_cache = Some(0);
+    options.record_cache = Some(0);
+    options.seed = Some(1);
+    options
+}
+
+fn key(number: u32) -> String {
+    format!("key{number:05}")
+}
+
+impl Store {
+    fn on(medium: Arc<dyn Medium>, options: Options) -> Self {
+        let (clock, stepped) = (Arc::new(ManualClock::default()), Arc::new(Stepped::new(1)));
+        let points = Points::default();
+        let mut builder = Db::builder(options.clone())
+            .executor(stepped.clone())
+            .clock(clock.clone())
+            .points(points.clone());
+        for tier in 0..options.tiers.len() {
+            builder = builder.medium(tier, Arc::clone(&medium));
+        }
+        let db = builder.open().unwrap();
+        Self {
+            db,
+            clock,
+            stepped,
+            points,
+            medium,
+        }
+    }
+
+    /// A store with all records in tables below L0, old enough to move.
+    fn filled() -> Self {
+        Self::filled_with(options())
+    }
+
+    fn filled_with(options: Options) -> Self {
+        let store = Self::on(Arc::new(Memory::new()), options);
+        for number in 0..RECORDS {
+            // In an order that has each flush meet all tables below.
+            let number = number * 7 % RECORDS;
+            store.db.put(key(number), value(number)).unwrap();
+        }
+        store.db.compact_range::<&[u8]>(..).unwrap();
+        store.clock.advance(Duration::from_secs(60));
+        store.settle();
+        store
+    }
+
+    fn reopen(self, options: Options) -> Self {
+        self.db.close().unwrap();
+        Self::on(Arc::clone(&self.medium), options)
+    }
+
+    /// Ends the epoch, and does all that is due.
+    fn settle(&self) {
+        self.clock.advance(Duration::from_secs(1));
+        let engine = self.db.engine();
+        engine.placement.tick(engine, engine.clock.now());
+        self.db.wait_idle().unwrap();
+    }
+
+    /// Reads each of `numbers` once a second, for so many seconds.
+    fn read(&self, numbers: std::ops::Range<u32>, seconds: u32) {
+        for _ in 0..seconds {
+            for number in numbers.clone() {
+                self.check(number);
+            }
+            self.settle();
+        }
+    }
+
+    fn check(&self, number: u32) {
+        let found = self.db.get(key(number)).unwrap();
+        assert_eq!(found.as_deref(), Some(&value(number)[..]), "{number}");
+    }
+
+    fn check_all(&self) {
+        (0..RECORDS).for_each(|number| self.check(number));
+    }
+
+    /// The tier of the table below L0 that holds a record.
+    fn tier_of(&self, number: u32) -> u8 {
+        self.table_of(number).meta.tier
+    }
+
+    fn table_of(&self, number: u32) -> Arc<crate::version::TableHandle> {
+        let version = self.db.tree().version();
+        let mut levels = version.levels.iter().skip(1);
+        let found = levels.find_map(|level| level.find(key(number).as_bytes()));
+        Arc::clone(found.expect("a table"))
+    }
+
+    fn share_of_target(&self, target: f64) -> f64 {
+        self.db.cost().unwrap().now / target
+    }
+}
+
+/// What does not compress.
+fn value(number: u32) -> Vec<u8> {
+    let mut rng = <rand::rngs::SmallRng as rand::SeedableRng>::seed_from_u64(number.into());
+    let mut value = vec![0; VALUE];
+    rand::RngExt::fill(&mut rng, &mut value[..]);
+    value
+}
+
+#[test]
+fn the_bill_follows_a_target_down_and_up_and_nothing_is_lost() {
+    let store = Store::filled();
+    store.read(0..RECORDS, 1);
+    assert_eq!(
+        store.tier_of(5),
+        0,
+        "without a target the fast tier is used"
+    );
+    for target in [0.3, 0.15, 0.2, 0.4] {
+        store.db.set_target(Target::Cost(target)).unwrap();
+        store.read(0..RECORDS, 2);
+        let share = store.share_of_target(target);
+        assert!((0.96..=1.02).contains(&share), "{share} of {target}");
+        let report = store.db.cost().unwrap();
+        assert_eq!((report.moving_bytes, report.held_up_by), (0, None));
+    }
+    store.db.set_target(Target::None).unwrap();
+    store.read(0..RECORDS, 1);
+    assert!((0..RECORDS).all(|number| store.tier_of(number) == 0));
+}
+
+#[test]
+fn what_is_read_most_lies_on_the_fast_tier() {
+    let store = Store::filled();
+    store.db.set_target(Target::Cost(0.2)).unwrap();
+    store.read(0..RECORDS, 1);
+    for hot in [100..600, 2000..2500] {
+        store.read(hot.clone(), 20);
+        assert!(
+            hot.clone().all(|number| store.tier_of(number) == 0),
+            "{hot:?}"
+        );
+        // The hot ones move to the other end of the keys: what was hot is not for ever.
+        for number in hot {
+            store
+                .table_of(number)
+                .lazy
+                .heat()
+                .end_epoch(Duration::from_secs(10_000));
+        }
+    }
+    store.check_all();
+}
+
+/// The tables that compactions write inherit the heat of what they replace: hot ones stay fast, and
+/// need no migration.
+#[test]
+fn what_is_hot_stays_on_the_fast_tier_through_compactions() {
+    let store = Store::filled();
+    store.db.set_target(Target::Cost(0.2)).unwrap();
+    store.read(100..400, 20);
+    for number in (0..RECORDS).step_by(3) {
+        store.db.put(key(number), value(number)).unwrap();
+    }
+    store.db.compact_range::<&[u8]>(..).unwrap();
+    let heat = store.table_of(250).lazy.heat().get();
+    assert!(heat.known() > Some(1.0) && heat.watched > 15.0, "{heat:?}");
+    assert!((150..350).all(|number| store.tier_of(number) == 0));
+    store.check_all();
+}
+
+#[test]
+fn heat_and_target_outlast_a_clean_close_and_a_new_manifest() {
+    let store = Store::filled();
+    store.db.set_target(Target::Cost(0.2)).unwrap();
+    store.read(100..400, 5);
+    let heat = |store: &Store| store.table_of(250).lazy.heat().get();
+    let was = heat(&store);
+    assert!(was.known() > Some(1.0));
+    let mut without_prices = options();
+    without_prices
+        .tiers
+        .iter_mut()
+        .for_each(|tier| tier.price_per_gb_month = None);
+    let store = store.reopen(without_prices);
+    assert_eq!(heat(&store), was);
+    assert_eq!(store.db.cost().unwrap().target, Target::Cost(0.2));
+    assert_eq!(store.db.recovery().target, None);
+    // The manifest that is rolled over has them, too: the opening after a crash reads it.
+    let engine = store.db.engine();
+    let edit = &engine.snapshot_edits()[0];
+    assert_eq!(edit.target.as_ref().unwrap().target, Target::Cost(0.2));
+    let id = store.table_of(250).meta.id;
+    assert!(edit.heats.contains(&(id, was)));
+    assert_eq!(edit.placed_by, Some(PlacedBy::Tables));
+}
+
+/// A store with one record in L0, and that table's way down by an edit.
+fn with_a_move() -> (Store, crate::levels::Plan) {
+    let store = Store::on(Arc::new(Memory::new()), options());
+    store.db.put("key", "value").unwrap();
+    store.db.flush().unwrap();
+    let (engine, tree) = (store.db.engine(), store.db.tree());
+    let state = tree.state.lock();
+    let picked = tree.with_picker(engine, &state, true, |picker| {
+        let all = crate::levels::Meant::all_of(&crate::testing::scene::everything());
+        picker.pick_range(0, &all)
+    });
+    drop(state);
+    let crate::levels::Manual::Start(plan) = picked else {
+        panic!("there is a table in L0");
+    };
+    assert!(plan.is_move);
+    (store, *plan)
+}
+
+/// A move keeps the file, so it keeps its heat, its age and its tier.
+#[test]
+fn a_table_that_moves_down_a_level_keeps_its_tier_and_its_heat() {
+    let (store, plan) = with_a_move();
+    let l0 = Arc::clone(&store.db.tree().version().levels[0].tables[0]);
+    store.db.get("key").unwrap();
+    l0.lazy.heat().end_epoch(Duration::from_secs(1));
+    store.db.engine().start(store.db.tree(), plan).unwrap();
+    store.stepped.drain();
+    let version = store.db.tree().version();
+    let moved = version.tables().next().unwrap();
+    assert!(moved.meta.level > 0 && moved.meta.tier == 0);
+    assert_eq!(moved.lazy.heat().get().known(), Some(1.0));
+}
+
+/// What was just flushed has its readers in the caches yet.
+#[test]
+fn a_young_table_stays_where_it_is() {
+    let (store, plan) = with_a_move();
+    let engine = store.db.engine();
+    engine.start(store.db.tree(), plan).unwrap();
+    store.stepped.drain();
+    let movable = || candidates::Stock::take(engine).candidates.len();
+    assert_eq!(movable(), 0);
+    store.clock.advance(Duration::from_secs(31));
+    assert_eq!(movable(), 1);
+}
+
+#[test]
+fn where_the_target_cannot_be_reached_the_report_says_what_holds_it_up() {
+    let store = Store::filled();
+    store.db.set_target(Target::Cost(0.1)).unwrap();
+    store.settle();
+    let report = store.db.cost().unwrap();
+    assert!(
+        report.floor > 0.1 && report.now <= report.floor * 1.02,
+        "{report:?}"
+    );
+    let said = report.held_up_by.unwrap();
+    assert!(
+        said.contains("log") && said.contains(&format!("{:.4}", report.floor)),
+        "{said}"
+    );
+}
+
+#[test]
+fn what_a_reader_holds_is_paid_for_until_it_lets_go() {
+    let store = Store::filled();
+    store.read(0..RECORDS, 1);
+    let mut reader = store.db.iter();
+    reader.next().unwrap().unwrap();
+    store.db.set_target(Target::Cost(0.2)).unwrap();
+    store.settle();
+    let report = store.db.cost().unwrap();
+    assert!(report.now > 0.25, "{report:?}");
+    assert!(report.held_up_by.unwrap().contains("readers hold"));
+    let on_fast = store.db.tree().bytes_on(0).iter().sum::<u64>();
+    drop(reader);
+    store.clock.advance(Duration::from_secs(60));
+    store.settle();
+    let share = store.share_of_target(0.2);
+    assert!(share <= 1.02, "{share}, {on_fast} on fast");
+    store.check_all();
+}
+
+#[test]
+fn other_prices_at_the_next_opening_clamp_the_target_and_say_so() {
+    let store = Store::filled();
+    store.db.set_target(Target::Cost(0.2)).unwrap();
+    let mut dearer = options();
+    dearer.tiers[0].price_per_gb_month = Some(1.0);
+    dearer.tiers[1].price_per_gb_month = Some(0.3);
+    let store = store.reopen(dearer);
+    assert_eq!(store.db.cost().unwrap().target, Target::Cost(0.3));
+    let said = store.db.recovery().target.clone().unwrap();
+    assert!(
+        said.contains("cost:0.2") && said.contains("cost:0.3"),
+        "{said}"
+    );
+    // The manifest keeps what was set, for the next opening at the old prices.
+    let store = store.reopen(options());
+    assert_eq!(store.db.cost().unwrap().target, Target::Cost(0.2));
+    let mut by_level = options();
+    by_level.placement = Placement::ByLevel;
+    let store = store.reopen(by_level);
+    assert_eq!(store.db.cost().unwrap().target, Target::None);
+    assert!(
+        store
+            .db
+            .recovery()
+            .target
+            .clone()
+            .unwrap()
+            .contains("placement")
+    );
+    store.check_all();
+    let store = store.reopen(options());
+    assert_eq!(store.db.cost().unwrap().target, Target::Cost(0.2));
+}
+
+#[test]
+fn without_prices_the_cost_is_an_error_that_names_the_tier() {
+    let mut options = options();
+    options.tiers[1].price_per_gb_month = None;
+    let store = Store::on(Arc::new(Memory::new()), options);
+    let said = store.db.cost().unwrap_err().to_string();
+    assert!(said.contains("tier 1 has no price"), "{said}");
+    assert!(store.db.set_target(Target::Cost(0.2)).is_err());
+}
+
+/// The curve tells what each target would buy: all at the ceiling, what memory answers at the
+/// floor.
+#[test]
+fn the_curve_rises_from_the_floor_to_the_ceiling() {
+    let store = Store::filled();
+    store.read(0..900, 10);
+    let report = store.db.cost().unwrap();
+    let points: BTreeMap<u64, f64> = report
+        .curve
+        .iter()
+        .map(|p| ((p.cost * 1e6) as u64, p.hit_rate))
+        .collect();
+    let rates: Vec<f64> = points.values().copied().collect();
+    assert!(rates.windows(2).all(|pair| pair[0] <= pair[1]), "{rates:?}");
+    // A tenth of the data gets all reads.
+    assert!(
+        rates[0] < 0.05 && rates[3] > 0.9 && rates[20] > 0.99,
+        "{rates:?}"
+    );
+    assert!((report.curve[20].cost - report.ceiling).abs() < 1e-9);
+}
+
+/// The part of reads that migrations cost shows in counters of their own.
+#[test]
+fn migrations_have_counters_of_their_own() {
+    let store = Store::filled();
+    store.read(0..RECORDS, 1);
+    store.db.set_target(Target::Cost(0.15)).unwrap();
+    store.settle();
+    let report = store.db.cost().unwrap();
+    assert!(report.migrations > 20 && report.migrated_down_bytes > 1_500_000);
+    let engine = store.db.engine();
+    let io = |tier: usize| engine.tiers[tier].io(crate::metrics::Purpose::Migration);
+    assert!(io(0).read_bytes >= report.migrated_down_bytes / 10 * 9);
+    assert!(io(1).write_bytes >= report.migrated_down_bytes);
+    let heat = Heat::default();
+    assert_eq!(heat.known(), None);
+}
