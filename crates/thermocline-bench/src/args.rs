@@ -93,6 +93,12 @@ pub struct BenchArgs {
     #[arg(long, value_parser = humantime::parse_duration)]
     pub duration: Option<Duration>,
 
+    /// Operations a second that all client threads offer together, by a schedule of their own. One
+    /// that comes late is begun at once, and its latency counts from when it was due. Holds for the
+    /// warm-up too [default: each thread goes on when it has its answer]
+    #[arg(long, value_name = "N")]
+    pub rate: Option<u64>,
+
     /// What comes before the measured run
     #[command(flatten)]
     pub warm_up: WarmUpArgs,

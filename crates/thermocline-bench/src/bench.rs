@@ -190,6 +190,7 @@ mod tests {
             "records",
             "record_bytes",
             "threads",
+            "rate",
             "seed",
             "load_ops_s",
             "load_seconds",
@@ -303,6 +304,26 @@ mod tests {
             text.contains("wrong answers 0") && text.contains("update"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn the_offered_rate_is_reported() {
+        let report = |flags: &str| {
+            let (args, plan) = plan(flags);
+            let place = Place::temporary().unwrap();
+            on_new_state(&args, &plan, &place, &mut ()).unwrap()
+        };
+        let offered = report("--rate 50000");
+        let json = serde_json::to_value(&offered).unwrap();
+        assert_eq!(json["rate"], 50_000);
+        let text = offered.to_string();
+        assert!(
+            text.contains("2 threads, 50000 operations/s offered\n"),
+            "{text}"
+        );
+        let free = report("");
+        assert!(serde_json::to_value(&free).unwrap()["rate"].is_null());
+        assert!(!free.to_string().contains("offered"));
     }
 
     /// Regression: of a warm-up, only its length was recorded. So what came to the fast disk during

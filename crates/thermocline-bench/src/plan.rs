@@ -78,6 +78,8 @@ pub(crate) struct Plan {
     pub(crate) scan_length: usize,
     pub(crate) warm_up: Option<WarmUp>,
     pub(crate) end: End,
+    /// Operations a second that are offered, warming up too.
+    pub(crate) rate: Option<u64>,
     pub(crate) settings: Settings,
     /// Whether an engine that uses the page cache runs in a memory cgroup.
     pub(crate) limits_memory: bool,
@@ -117,6 +119,7 @@ impl BenchArgs {
             self.duration.is_none_or(|duration| !duration.is_zero()),
             "--duration: must be longer than nothing"
         );
+        ensure!(self.rate != Some(0), "--rate: must be at least 1");
         let source = self.source()?;
         let records = match &source {
             Source::Generated { .. } => self.data_size.unwrap_or(DEFAULT_DATA_SIZE) / record_size,
@@ -150,6 +153,7 @@ impl BenchArgs {
             engine,
             warm_up,
             end: self.end(&source)?,
+            rate: self.rate,
             source,
             records,
             value_lens,
@@ -385,6 +389,7 @@ pub(crate) mod tests {
             ("--record-size 47", "must be 48 bytes"),
             ("--threads 0", "--threads"),
             ("--ops 0", "--ops"),
+            ("--rate 0", "--rate: must be"),
             ("--data-size 10", "at least one record"),
             ("--keep", "--keep: name the directories"),
             ("--fast a", "name both"),

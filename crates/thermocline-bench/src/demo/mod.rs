@@ -144,6 +144,7 @@ fn plan(engine: &str, seconds: u64) -> Result<Plan> {
             ops: None,
             duration: Some(Duration::from_secs(seconds)),
         },
+        rate: None,
         settings,
         limits_memory: true,
     })

@@ -88,6 +88,9 @@ pub struct Report {
     pub record_bytes: u64,
     /// Client threads.
     pub threads: usize,
+    /// Operations per second that they offered together. None if each went on when it had its
+    /// answer. Otherwise latencies are from when an operation was due.
+    pub rate: Option<u64>,
     /// Seed of the run.
     pub seed: u64,
     /// Whether the loaded state was kept from an earlier benchmark.
@@ -222,6 +225,7 @@ impl Report {
             records: plan.records,
             record_bytes: plan.record_bytes(),
             threads: plan.threads,
+            rate: plan.rate,
             seed: plan.seed,
             kept_state,
             loaded_by: LoadedBy::this(plan),

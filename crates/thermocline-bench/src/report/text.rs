@@ -9,7 +9,7 @@ use crate::run::StageResult;
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(
+        write!(
             f,
             "{}, {} {}: {} records of {} B, {} threads",
             self.engine,
@@ -19,6 +19,10 @@ impl fmt::Display for Report {
             self.record_bytes,
             self.threads
         )?;
+        if let Some(rate) = self.rate {
+            write!(f, ", {rate} operations/s offered")?;
+        }
+        writeln!(f)?;
         if let (Some(ops_s), Some(seconds), Some(settle)) =
             (self.load_ops_s, self.load_seconds, self.load_settle_seconds)
         {

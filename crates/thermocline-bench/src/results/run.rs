@@ -37,6 +37,8 @@ pub(crate) struct Run {
     pub(crate) record_bytes: u64,
     /// Client threads.
     pub(crate) threads: u64,
+    /// Operations per second that these offered, if they did not wait for answers.
+    pub(crate) rate: Option<u64>,
     /// Duration of the run.
     pub(crate) seconds: Option<f64>,
     /// Duration of the warm-up.

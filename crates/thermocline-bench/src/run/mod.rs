@@ -5,6 +5,7 @@ mod hits;
 mod inserts;
 mod load;
 mod meter;
+mod pace;
 mod sampler;
 mod shared;
 mod timeline;
@@ -156,7 +157,7 @@ fn operate(
             .map(|(number, tally)| {
                 let ended = ended.clone();
                 start(scope, move || {
-                    let result = Client::new(shared, number, tally).run();
+                    let result = Client::new(shared, number, tally, begin).run();
                     // A single client that fails ends the run.
                     if result.is_err() {
                         shared.stop.store(true, Ordering::Relaxed);
@@ -230,7 +231,7 @@ mod tests {
         (dir, engine)
     }
 
-    fn on_new_store(plan: &Plan, lie: Lie, watch: &mut dyn Watch) -> Measured {
+    pub(super) fn on_new_store(plan: &Plan, lie: Lie, watch: &mut dyn Watch) -> Measured {
         let (_dir, engine) = store(plan, lie);
         load(plan, engine.as_ref(), &mut ()).unwrap();
         measure(plan, engine.as_ref(), watch).unwrap()
@@ -315,7 +316,7 @@ mod tests {
         file
     }
 
-    fn replay(flags: &str, lie: Lie) -> Measured {
+    pub(super) fn replay(flags: &str, lie: Lie) -> Measured {
         let file = trace_file();
         let path = file.path().display();
         let flags = format!("--trace {path} --format twitter --threads 2 {flags}");

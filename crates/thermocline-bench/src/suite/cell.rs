@@ -73,7 +73,8 @@ const CONTENT: [&str; 10] = [
 ];
 
 /// Flags that loading does without, because loading is not what is measured.
-const RUN_ONLY: [&str; 8] = [
+const RUN_ONLY: [&str; 9] = [
+    "rate",
     "expect-slow-iops",
     "expect-slow-bandwidth",
     "warm-up",

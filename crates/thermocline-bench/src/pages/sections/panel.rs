@@ -291,10 +291,11 @@ mod tests {
     /// from the disk and of 256 MiB from a cache of 600 MiB were bars of one group.
     #[test]
     fn what_engines_are_given_alike_tells_panels_apart() {
-        let others: [fn(&mut Run); 12] = [
+        let others: [fn(&mut Run); 13] = [
             |run| run.records = 7,
             |run| run.record_bytes = 7,
             |run| run.threads = 7,
+            |run| run.rate = Some(7),
             |run| run.settings.fast_capacity = 7,
             |run| run.settings.memory = 7,
             |run| run.settings.cache = 7,

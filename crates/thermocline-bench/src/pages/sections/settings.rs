@@ -176,7 +176,10 @@ fn durability(run: &Run) -> String {
 }
 
 fn threads(run: &Run) -> String {
-    format!("{} threads", run.threads)
+    let offered = run.rate.map_or(String::new(), |rate| {
+        format!(" offering {} operations a second", thousands(rate as f64))
+    });
+    format!("{} threads{offered}", run.threads)
 }
 
 /// What the emulation of a slow disk lets it do. If none is emulated, what the command expects of
