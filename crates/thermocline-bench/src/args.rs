@@ -77,9 +77,15 @@ pub struct BenchArgs {
     #[arg(long, value_name = "DIR")]
     pub fast: Option<PathBuf>,
 
-    /// Directory on the slow disk [default: a temporary one]
+    /// Directory on the slow disk; can be repeated, for tiers each slower than the one before
+    /// [default: a temporary one]
     #[arg(long, value_name = "DIR")]
-    pub slow: Option<PathBuf>,
+    pub slow: Vec<PathBuf>,
+
+    /// What the store may occupy on each --slow, from the first on (0: no limit) [default: no
+    /// limit]
+    #[arg(long, value_parser = size, value_name = "SIZE", value_delimiter = ',')]
+    pub slow_capacity: Vec<u64>,
 
     /// Client threads [default: one per core]
     #[arg(long)]
@@ -145,11 +151,11 @@ pub struct BenchArgs {
     #[arg(long, value_parser = size, default_value = "4KiB", value_name = "SIZE")]
     pub block_size_fast: u64,
 
-    /// Data blocks on the slow tier
+    /// Data blocks on slow tiers
     #[arg(long, value_parser = size, default_value = "16KiB", value_name = "SIZE")]
     pub block_size_slow: u64,
 
-    /// Compression on the slow tier: none, lz4, zstd, zstd:LEVEL
+    /// Compression on slow tiers: none, lz4, zstd, zstd:LEVEL
     #[arg(long, default_value = "none")]
     pub compression: Compression,
 
@@ -161,11 +167,11 @@ pub struct BenchArgs {
     #[arg(long, default_value_t = DEFAULT_SCAN_LENGTH)]
     pub scan_length: usize,
 
-    /// Emulation of a slow disk
+    /// Emulation of slow disks
     #[command(flatten)]
     pub slow_device: SlowDeviceArgs,
 
-    /// What the slow disk should be able to do
+    /// What slow disks should be able to do
     #[command(flatten)]
     pub expect: ExpectArgs,
 

@@ -84,6 +84,7 @@ impl fmt::Display for Report {
                 ByteSize(slow)
             )?;
         }
+        write_tiers(f, self)?;
         if let Some(cache) = &self.record_cache {
             let asked = (cache.hits + cache.misses).max(1);
             writeln!(
@@ -128,6 +129,24 @@ impl fmt::Display for Report {
         }
         Ok(())
     }
+}
+
+/// Each tier, if there are more than the two that have figures of their own.
+fn write_tiers(f: &mut fmt::Formatter<'_>, report: &Report) -> fmt::Result {
+    let tiers = report.tiers.as_deref().unwrap_or_default();
+    if tiers.len() <= 2 {
+        return Ok(());
+    }
+    for (number, tier) in tiers.iter().enumerate() {
+        write!(f, "  tier {number:<8} {}", ByteSize(tier.bytes))?;
+        if let Some(io) = tier.io_by_activity.map(|io| io.sum()) {
+            let (read, written) = (ByteSize(io.read_bytes), ByteSize(io.write_bytes));
+            let ops = io.read_ops;
+            write!(f, "; read {read} in {ops} operations, wrote {written}")?;
+        }
+        writeln!(f)?;
+    }
+    Ok(())
 }
 
 /// Shares of the processor time. What took nothing is left out.

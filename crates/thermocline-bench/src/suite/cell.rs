@@ -59,7 +59,7 @@ pub(crate) struct Cell {
 }
 
 /// Flags that decide what is loaded.
-const CONTENT: [&str; 10] = [
+const CONTENT: [&str; 11] = [
     "data-size",
     "record-size",
     "fast-capacity",
@@ -68,6 +68,7 @@ const CONTENT: [&str; 10] = [
     "block-size-fast",
     "block-size-slow",
     "compression",
+    "slow-capacity",
     "trace",
     "trace-copies",
 ];

@@ -47,9 +47,9 @@ impl EngineKind for RocksDb {
     }
 
     fn check(&self, settings: &Settings) -> Result<()> {
-        settings.refuse_record_cache(self.name())?;
+        settings.refuse_what_is_ours(self.name())?;
         ensure!(
-            *self == RocksDb::FastOnly || !settings.slow_device.is_limited(),
+            *self == RocksDb::FastOnly || !settings.emulates(),
             "engine `{}`: the --slow flags emulate a slow disk inside our engine only; \
              put --slow on a slow disk",
             self.name()
@@ -251,10 +251,7 @@ mod tests {
     use crate::run;
 
     fn dirs(root: &Path) -> Dirs {
-        Dirs {
-            fast: root.join("fast"),
-            slow: root.join("slow"),
-        }
+        Dirs::two(root.join("fast"), root.join("slow"))
     }
 
     #[test]
