@@ -73,6 +73,12 @@ pub struct BenchArgs {
     #[arg(long, value_parser = size, value_name = "SIZE")]
     pub fast_capacity: Option<u64>,
 
+    /// How many of RocksDB's levels lie on the fast disk, from L0 on (engine rocksdb only). Its L1
+    /// stays a twelfth of --fast-capacity, which limits nothing then [default: as many as the
+    /// capacity holds: 3]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=6))]
+    pub rocksdb_fast_levels: Option<u32>,
+
     /// Directory on the fast disk [default: a temporary one]
     #[arg(long, value_name = "DIR")]
     pub fast: Option<PathBuf>,

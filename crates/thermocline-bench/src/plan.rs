@@ -138,6 +138,10 @@ impl BenchArgs {
         };
         let settings = self.settings(engine, records * value_lens.record_bytes())?;
         engine.check(&settings)?;
+        ensure!(
+            settings.rocksdb_fast_levels.is_none() || engine.name() == "rocksdb",
+            "--rocksdb-fast-levels: is for engine rocksdb only"
+        );
         #[cfg(feature = "experiments")]
         ensure!(
             engine.name() == "hotrap" || self.experiments == Default::default(),
@@ -297,6 +301,7 @@ impl BenchArgs {
             slow_device: first.device,
             slow_capacity: first.capacity,
             slower: slow.collect(),
+            rocksdb_fast_levels: self.rocksdb_fast_levels,
             #[cfg(feature = "experiments")]
             experiments: self.experiments,
         })
@@ -419,6 +424,8 @@ pub(crate) mod tests {
             ("--phase half", "possible values: load, run, both"),
             ("--trace x --workload ro", "cannot be used with"),
             ("--trace-copies 2", "--trace"),
+            ("--rocksdb-fast-levels 0", "not in 1..=6"),
+            ("--rocksdb-fast-levels 7", "not in 1..=6"),
             ("--duration 5", "invalid value"),
         ] {
             let error = parse(flags).unwrap_err();
@@ -433,6 +440,7 @@ pub(crate) mod tests {
             ("--data-size 10", "at least one record"),
             ("--keep", "--keep: name the directories"),
             ("--fast a", "name both"),
+            ("--rocksdb-fast-levels 2", "engine rocksdb only"),
             ("--fast a --slow a", "two directories"),
             ("--fast a --slow b --slow b", "two directories"),
             (

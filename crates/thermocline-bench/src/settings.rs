@@ -223,6 +223,9 @@ pub struct Settings {
     /// Further tiers, each slower than the one before.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slower: Vec<SlowTier>,
+    /// How many of RocksDB's levels lie on the fast tier. None if its capacity decides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rocksdb_fast_levels: Option<u32>,
     /// Techniques that are turned off, and what is set for them.
     #[cfg(feature = "experiments")]
     #[serde(default)]

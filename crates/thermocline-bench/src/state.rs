@@ -50,6 +50,9 @@ pub(crate) struct Content {
     /// one without a limit.
     #[serde(default = "one_without_limit")]
     slow_capacities: Vec<Option<u64>>,
+    /// A level's tables stay where they are until they are compacted.
+    #[serde(default)]
+    rocksdb_fast_levels: Option<u32>,
 }
 
 fn one_without_limit() -> Vec<Option<u64>> {
@@ -76,6 +79,7 @@ impl Content {
             block_size_slow: settings.block_size_slow,
             compression: settings.compression,
             slow_capacities: settings.slow_tiers().map(|tier| tier.capacity).collect(),
+            rocksdb_fast_levels: settings.rocksdb_fast_levels,
         }
     }
 

@@ -121,6 +121,7 @@ fn plan(engine: &str, seconds: u64) -> Result<Plan> {
         },
         slow_capacity: None,
         slower: Vec::new(),
+        rocksdb_fast_levels: None,
         #[cfg(feature = "experiments")]
         experiments: Default::default(),
     };

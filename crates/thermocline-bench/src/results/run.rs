@@ -202,6 +202,8 @@ pub(crate) struct Settings {
     /// Further tiers, each slower than the one before.
     #[serde(default)]
     pub(crate) slower: Vec<SlowTier>,
+    /// How many of RocksDB's levels lie on the fast tier. None if its capacity decides.
+    pub(crate) rocksdb_fast_levels: Option<u32>,
     /// Techniques that are turned off, by the name of their flag: `true`, or a choice or a number
     /// other than the usual one.
     #[serde(default)]

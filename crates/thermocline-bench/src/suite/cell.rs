@@ -59,7 +59,7 @@ pub(crate) struct Cell {
 }
 
 /// Flags that decide what is loaded.
-const CONTENT: [&str; 11] = [
+const CONTENT: [&str; 12] = [
     "data-size",
     "record-size",
     "fast-capacity",
@@ -69,6 +69,7 @@ const CONTENT: [&str; 11] = [
     "block-size-slow",
     "compression",
     "slow-capacity",
+    "rocksdb-fast-levels",
     "trace",
     "trace-copies",
 ];

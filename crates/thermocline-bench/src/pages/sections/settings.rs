@@ -58,7 +58,7 @@ type Phrase = fn(&Run) -> Option<String>;
 
 const BEFORE_MEMORY: [Phrase; 2] = [|run| Some(records(run)), |run| Some(fast_tier(run))];
 
-const AFTER_MEMORY: [Phrase; 10] = [
+const AFTER_MEMORY: [Phrase; 11] = [
     |run| {
         let of_records = match run.settings.record_cache {
             0 => String::new(),
@@ -80,6 +80,13 @@ const AFTER_MEMORY: [Phrase; 10] = [
     |run| Some(threads(run)),
     slow_disk,
     further_tiers,
+    |run| {
+        let levels = run.settings.rocksdb_fast_levels?;
+        Some(format!(
+            "{} with {levels} levels on the fast disk",
+            run.engine
+        ))
+    },
     |run| {
         let measured = run.seconds.map(|s| format!("{} s measured", seconds(s)));
         let warm_up = run
@@ -340,6 +347,16 @@ mod tests {
             text.contains("; leveled on a state that hotrap loaded;"),
             "{text}"
         );
+    }
+
+    /// The capacity says nothing then.
+    #[test]
+    fn levels_on_the_fast_disk_are_said() {
+        let mut cells = ["hotrap", "rocksdb"].map(|engine| cell(engine, "uniform", &[1.0]));
+        cells[1].runs[0].settings.rocksdb_fast_levels = Some(4);
+        let text = line(&cells.iter().collect::<Vec<_>>(), Shown::Medians);
+        let said = "; rocksdb with 4 levels on the fast disk;";
+        assert!(text.contains(said), "{text}");
     }
 
     #[test]
