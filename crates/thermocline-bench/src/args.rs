@@ -73,13 +73,25 @@ pub struct BenchArgs {
     #[arg(long, value_parser = size, value_name = "SIZE")]
     pub fast_capacity: Option<u64>,
 
+    /// How many of RocksDB's levels lie on the fast disk, from L0 on (engine rocksdb only). Its L1
+    /// stays a twelfth of --fast-capacity, which limits nothing then [default: as many as the
+    /// capacity holds: 3]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=6))]
+    pub rocksdb_fast_levels: Option<u32>,
+
     /// Directory on the fast disk [default: a temporary one]
     #[arg(long, value_name = "DIR")]
     pub fast: Option<PathBuf>,
 
-    /// Directory on the slow disk [default: a temporary one]
+    /// Directory on the slow disk; can be repeated, for tiers each slower than the one before
+    /// [default: a temporary one]
     #[arg(long, value_name = "DIR")]
-    pub slow: Option<PathBuf>,
+    pub slow: Vec<PathBuf>,
+
+    /// What the store may occupy on each --slow, from the first on (0: no limit) [default: no
+    /// limit]
+    #[arg(long, value_parser = size, value_name = "SIZE", value_delimiter = ',')]
+    pub slow_capacity: Vec<u64>,
 
     /// Client threads [default: one per core]
     #[arg(long)]
@@ -92,6 +104,12 @@ pub struct BenchArgs {
     /// Time after which the run ends [default: 30s, unless --ops or --trace is given]
     #[arg(long, value_parser = humantime::parse_duration)]
     pub duration: Option<Duration>,
+
+    /// Operations a second that all client threads offer together, by a schedule of their own. One
+    /// that comes late is begun at once, and its latency counts from when it was due. Holds for the
+    /// warm-up too [default: each thread goes on when it has its answer]
+    #[arg(long, value_name = "N")]
+    pub rate: Option<u64>,
 
     /// What comes before the measured run
     #[command(flatten)]
@@ -139,11 +157,11 @@ pub struct BenchArgs {
     #[arg(long, value_parser = size, default_value = "4KiB", value_name = "SIZE")]
     pub block_size_fast: u64,
 
-    /// Data blocks on the slow tier
+    /// Data blocks on slow tiers
     #[arg(long, value_parser = size, default_value = "16KiB", value_name = "SIZE")]
     pub block_size_slow: u64,
 
-    /// Compression on the slow tier: none, lz4, zstd, zstd:LEVEL
+    /// Compression on slow tiers: none, lz4, zstd, zstd:LEVEL
     #[arg(long, default_value = "none")]
     pub compression: Compression,
 
@@ -155,11 +173,11 @@ pub struct BenchArgs {
     #[arg(long, default_value_t = DEFAULT_SCAN_LENGTH)]
     pub scan_length: usize,
 
-    /// Emulation of a slow disk
+    /// Emulation of slow disks
     #[command(flatten)]
     pub slow_device: SlowDeviceArgs,
 
-    /// What the slow disk should be able to do
+    /// What slow disks should be able to do
     #[command(flatten)]
     pub expect: ExpectArgs,
 

@@ -8,6 +8,7 @@ use crate::host::Host;
 use crate::json_file::JsonFile;
 use crate::memory_limit::{self, OwnGroup};
 use crate::plan::Plan;
+use crate::probe::Expected;
 use crate::progress::Progress;
 use crate::report::Report;
 use crate::run::{self, Load, Watch};
@@ -30,14 +31,16 @@ pub fn bench(args: &BenchArgs) -> Result<Report> {
     // Held to the end, because loading fills the page cache too.
     let _limit = limit_memory(&plan).map_err(BadArguments)?;
     let mut progress = Progress::new();
-    let slow_probe = match &plan.expected {
-        Some(expected) if !plan.commands_after_warm_up() => Some(expected.check(false)?),
-        _ => None,
+    let slow_probes = match plan.commands_after_warm_up() {
+        false => Expected::check_each(&plan.expected, false)?,
+        true => Vec::new(),
     };
     let measured = measure(args, &plan, &place, &mut progress);
     progress.finish();
     let mut report = measured?;
-    report.slow_probe = report.slow_probe.or(slow_probe);
+    if !slow_probes.is_empty() {
+        report.probes(slow_probes);
+    }
     hand_over(report, json)
 }
 
@@ -190,6 +193,7 @@ mod tests {
             "records",
             "record_bytes",
             "threads",
+            "rate",
             "seed",
             "load_ops_s",
             "load_seconds",
@@ -303,6 +307,58 @@ mod tests {
             text.contains("wrong answers 0") && text.contains("update"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn the_offered_rate_is_reported() {
+        let report = |flags: &str| {
+            let (args, plan) = plan(flags);
+            let place = Place::temporary().unwrap();
+            on_new_state(&args, &plan, &place, &mut ()).unwrap()
+        };
+        let offered = report("--rate 50000");
+        let json = serde_json::to_value(&offered).unwrap();
+        assert_eq!(json["rate"], 50_000);
+        let text = offered.to_string();
+        assert!(
+            text.contains("2 threads, 50000 operations/s offered\n"),
+            "{text}"
+        );
+        let free = report("");
+        assert!(serde_json::to_value(&free).unwrap()["rate"].is_null());
+        assert!(!free.to_string().contains("offered"));
+    }
+
+    #[test]
+    fn every_tier_is_reported() {
+        let dir = tempfile::tempdir().unwrap();
+        let [a, b, c] = ["a", "b", "c"].map(|name| dir.path().join(name));
+        let dirs = format!(
+            "--fast {} --slow {} --slow {}",
+            a.display(),
+            b.display(),
+            c.display()
+        );
+        let flags = format!("--data-size 2MiB --memory 2MiB --threads 2 --ops 500 {dirs} --keep");
+        let report = |flags: &str| {
+            let mut args = parse(flags).unwrap();
+            args.engine = "leveled".to_owned();
+            bench(&args).unwrap()
+        };
+        let first = report(&flags);
+        let json = serde_json::to_value(&first).unwrap();
+        let tiers = json["tiers"].as_array().unwrap();
+        let bytes = |tier: &serde_json::Value| tier["bytes"].as_u64().unwrap();
+        assert_eq!(tiers.len(), 3);
+        assert_eq!(json["fd_bytes"], bytes(&tiers[0]));
+        assert_eq!(json["sd_bytes"], bytes(&tiers[1]) + bytes(&tiers[2]));
+        assert!(tiers[0]["io_by_activity"]["read"].is_object(), "{tiers:?}");
+        assert_eq!(json["host"]["slower"].as_array().map(Vec::len), Some(1));
+        let text = first.to_string();
+        assert!(text.contains("\n  tier 2        "), "{text}");
+        assert!(c.join("loaded").exists() && !c.join("run").exists());
+        let second = report(&flags);
+        assert!(second.kept_state && second.wrong_answers == 0);
     }
 
     /// Regression: of a warm-up, only its length was recorded. So what came to the fast disk during

@@ -21,17 +21,17 @@ pub(crate) struct Counters {
     pub(crate) gets_without_device: Option<u64>,
     /// Bytes on the fast tier now.
     pub(crate) fd_bytes: Option<u64>,
-    /// Bytes on the slow tier now.
+    /// Bytes on slow tiers now.
     pub(crate) sd_bytes: Option<u64>,
     /// Bytes read from the fast device.
     pub(crate) fd_read_bytes: Option<u64>,
     /// Bytes written to the fast device.
     pub(crate) fd_write_bytes: Option<u64>,
-    /// Bytes read from the slow device.
+    /// Bytes read from slow devices.
     pub(crate) sd_read_bytes: Option<u64>,
-    /// Read operations on the slow device.
+    /// Read operations on slow devices.
     pub(crate) sd_read_ops: Option<u64>,
-    /// Bytes written to the slow device.
+    /// Bytes written to slow devices.
     pub(crate) sd_write_bytes: Option<u64>,
     /// Bytes written to all devices, for engines that know only the sum.
     pub(crate) written_bytes: Option<u64>,
@@ -53,10 +53,30 @@ pub(crate) struct Counters {
     pub(crate) silent_threads: bool,
     /// I/O by what it was for.
     pub(crate) io: Option<ByDisk<ByActivity<Io>>>,
+    /// Each tier, the fastest first.
+    pub(crate) tiers: Option<Vec<TierCounters>>,
     /// The record cache, where there is one.
     pub(crate) record_cache: Option<RecordCacheCounters>,
     /// Placement by hotness, where there is one.
     pub(crate) hotness: Option<HotCounters>,
+}
+
+/// Counters of one tier.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct TierCounters {
+    /// Bytes on it now.
+    pub(crate) bytes: u64,
+    /// Its I/O by what it was for.
+    pub(crate) io: ByActivity<Io>,
+}
+
+impl TierCounters {
+    fn since(&self, earlier: &Self) -> Self {
+        Self {
+            bytes: self.bytes,
+            io: self.io.since(&earlier.io),
+        }
+    }
 }
 
 /// Counters of the cache of single records.
@@ -194,6 +214,14 @@ impl Counters {
             io: self
                 .io
                 .map(|now| now.since(&earlier.io.unwrap_or_default())),
+            tiers: self.tiers.as_ref().map(|now| {
+                let then = earlier.tiers.iter().flatten().copied();
+                let then = then.chain(std::iter::repeat(TierCounters::default()));
+                now.iter()
+                    .zip(then)
+                    .map(|(now, then)| now.since(&then))
+                    .collect()
+            }),
             record_cache: self
                 .record_cache
                 .zip(earlier.record_cache)
@@ -242,6 +270,18 @@ fn ratio(part: u64, whole: u64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::accounts::Activity;
+
+    /// A tier with this many bytes on it, of which this many were read.
+    fn tier(bytes: u64, read_bytes: u64) -> TierCounters {
+        let mut io = ByActivity::default();
+        let read = Io {
+            read_bytes,
+            ..Io::default()
+        };
+        io.add(Activity::Read, read);
+        TierCounters { bytes, io }
+    }
 
     #[test]
     fn differences_and_rates() {
@@ -255,6 +295,7 @@ mod tests {
                 hits: 5,
                 ..RecordCacheCounters::default()
             }),
+            tiers: Some([tier(100, 5), tier(200, 6)].into()),
             hotness: Some(HotCounters {
                 hot_set_bytes: 20,
                 retained_bytes: 4,
@@ -274,6 +315,7 @@ mod tests {
                 hits: 25,
                 ..RecordCacheCounters::default()
             }),
+            tiers: Some([tier(70, 7), tier(300, 16)].into()),
             hotness: Some(HotCounters {
                 hot_set_bytes: 7,
                 retained_bytes: 9,
@@ -291,6 +333,7 @@ mod tests {
         assert_eq!(run.stall_by_reason, Some(by_reason.into()));
         let cache = run.record_cache.unwrap();
         assert_eq!((cache.entries, cache.hits), (8, 20));
+        assert_eq!(run.tiers, Some([tier(70, 2), tier(300, 10)].into()));
         let hotness = run.hotness.unwrap();
         assert_eq!((hotness.hot_set_bytes, hotness.retained_bytes), (7, 5));
         assert_eq!(hotness.ralt_cpu_seconds, 1.5);

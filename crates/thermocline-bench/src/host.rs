@@ -27,6 +27,9 @@ pub struct Host {
     pub fast: Option<Disk>,
     /// What the slow directory lies on.
     pub slow: Option<Disk>,
+    /// What directories of further tiers lie on.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub slower: Vec<Disk>,
 }
 
 /// What a directory lies on.
@@ -55,6 +58,7 @@ impl Host {
             kernel: line(Path::new("/proc/sys/kernel/osrelease")),
             fast: None,
             slow: None,
+            slower: Vec::new(),
         }
     }
 
@@ -63,6 +67,7 @@ impl Host {
         Self {
             fast: Some(Disk::below(&dirs.fast)),
             slow: Some(Disk::below(&dirs.slow)),
+            slower: dirs.slower.iter().map(|dir| Disk::below(dir)).collect(),
             ..Self::new()
         }
     }
@@ -165,8 +170,8 @@ mod tests {
     fn this_machine_tells_what_it_is() {
         let dir = tempfile::tempdir().unwrap();
         let dirs = Dirs {
-            fast: dir.path().to_owned(),
-            slow: dir.path().join("missing"),
+            slower: vec![dir.path().to_owned()],
+            ..Dirs::two(dir.path().to_owned(), dir.path().join("missing"))
         };
         let host = Host::with_disks(&dirs);
         assert!(
@@ -174,6 +179,7 @@ mod tests {
             "{host:?}"
         );
         assert!(host.kernel.is_some_and(|kernel| kernel.contains('.')));
+        assert_eq!(host.slower, Vec::from_iter(host.fast.clone()));
         assert!(host.fast.unwrap().file_system.is_some());
         assert_eq!(host.slow.unwrap().file_system, None);
     }

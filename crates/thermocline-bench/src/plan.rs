@@ -10,7 +10,7 @@ use crate::engine::{self, EngineKind};
 use crate::keys::{KEY_LEN, KeySpace};
 use crate::probe::Expected;
 use crate::record_sizes::{LEAST_RECORD, MOST_RECORD, ValueLens};
-use crate::settings::Settings;
+use crate::settings::{Settings, SlowTier, TWO_DIRECTORIES};
 use crate::trace::Trace;
 use crate::warm_up::WarmUp;
 use crate::workload::Workload;
@@ -78,11 +78,13 @@ pub(crate) struct Plan {
     pub(crate) scan_length: usize,
     pub(crate) warm_up: Option<WarmUp>,
     pub(crate) end: End,
+    /// Operations a second that are offered, warming up too.
+    pub(crate) rate: Option<u64>,
     pub(crate) settings: Settings,
     /// Whether an engine that uses the page cache runs in a memory cgroup.
     pub(crate) limits_memory: bool,
-    /// What the slow disk should be able to do.
-    pub(crate) expected: Option<Expected>,
+    /// What each slow disk should be able to do.
+    pub(crate) expected: Vec<Option<Expected>>,
 }
 
 impl Plan {
@@ -117,6 +119,7 @@ impl BenchArgs {
             self.duration.is_none_or(|duration| !duration.is_zero()),
             "--duration: must be longer than nothing"
         );
+        ensure!(self.rate != Some(0), "--rate: must be at least 1");
         let source = self.source()?;
         let records = match &source {
             Source::Generated { .. } => self.data_size.unwrap_or(DEFAULT_DATA_SIZE) / record_size,
@@ -133,15 +136,18 @@ impl BenchArgs {
             Source::Generated { .. } => ValueLens::all(usual),
             Source::Trace { trace, .. } => trace.value_lens(usual),
         };
-        let settings = self.settings(engine, records * value_lens.record_bytes());
-        let slow_device = settings.slow_device;
+        let settings = self.settings(engine, records * value_lens.record_bytes())?;
         engine.check(&settings)?;
+        ensure!(
+            settings.rocksdb_fast_levels.is_none() || engine.name() == "rocksdb",
+            "--rocksdb-fast-levels: is for engine rocksdb only"
+        );
         #[cfg(feature = "experiments")]
         ensure!(
             engine.name() == "hotrap" || self.experiments == Default::default(),
             "flags of experiments are for engine hotrap only"
         );
-        let warm_up = self.warm_up.plan(settings.slow_device.is_limited())?;
+        let warm_up = self.warm_up.plan(settings.emulates())?;
         ensure!(
             warm_up.is_none() || self.phase != Phase::Load,
             "--warm-up: --phase load runs nothing"
@@ -150,26 +156,30 @@ impl BenchArgs {
             engine,
             warm_up,
             end: self.end(&source)?,
+            rate: self.rate,
             source,
             records,
             value_lens,
             threads,
             seed: self.seed,
             scan_length: self.scan_length,
+            expected: self.expect.plan(&self.slow, &settings)?,
             settings,
             limits_memory: !self.no_memory_limit,
-            expected: self.expect.plan(self.slow.clone(), slow_device),
         })
     }
 
     fn check_directories(&self) -> Result<()> {
         ensure!(
-            self.fast.is_some() == self.slow.is_some(),
+            self.fast.is_none() == self.slow.is_empty(),
             "--fast and --slow: name both directories, or neither for temporary ones"
         );
+        let mut dirs: Vec<_> = self.fast.iter().chain(&self.slow).collect();
+        dirs.sort_unstable();
+        dirs.dedup();
         ensure!(
-            self.fast.is_none() || self.fast != self.slow,
-            "--fast and --slow: must be two directories"
+            self.fast.is_none() || dirs.len() == 1 + self.slow.len(),
+            "--fast and --slow: {TWO_DIRECTORIES}"
         );
         ensure!(
             !self.keep || self.fast.is_some(),
@@ -248,11 +258,33 @@ impl BenchArgs {
         Ok(End { ops, duration })
     }
 
-    fn settings(&self, engine: &dyn EngineKind, data: u64) -> Settings {
+    /// Every slow tier: its capacity, and the emulation of its device.
+    fn slow_tiers(&self) -> Result<Vec<SlowTier>> {
+        let tiers = self.slow.len().max(1);
+        let given = self.slow_capacity.len();
+        ensure!(
+            given <= tiers,
+            "--slow-capacity: {given} values for {tiers} slow tiers; give one for each --slow at most"
+        );
+        let capacities = self.slow_capacity.iter().copied();
+        let capacities = capacities.chain(std::iter::repeat(0));
+        let devices = self.slow_device.devices(tiers)?.into_iter();
+        Ok(devices
+            .zip(capacities)
+            .map(|(device, capacity)| SlowTier {
+                capacity: Some(capacity).filter(|bytes| *bytes > 0),
+                device,
+            })
+            .collect())
+    }
+
+    fn settings(&self, engine: &dyn EngineKind, data: u64) -> Result<Settings> {
+        let mut slow = self.slow_tiers()?.into_iter();
+        let first = slow.next().unwrap_or_default();
         let fast_capacity = self.fast_capacity.unwrap_or((data / 4).max(2 << 20));
         let memory = self.memory.unwrap_or((data / 4).max(16 << 20));
         let cache = self.cache.unwrap_or(memory / 8);
-        Settings {
+        Ok(Settings {
             fast_capacity,
             memory,
             cache,
@@ -266,10 +298,13 @@ impl BenchArgs {
             block_size_slow: self.block_size_slow,
             compression: self.compression,
             durability: self.durability,
-            slow_device: self.slow_device.device(),
+            slow_device: first.device,
+            slow_capacity: first.capacity,
+            slower: slow.collect(),
+            rocksdb_fast_levels: self.rocksdb_fast_levels,
             #[cfg(feature = "experiments")]
             experiments: self.experiments,
-        }
+        })
     }
 }
 
@@ -320,6 +355,20 @@ pub(crate) mod tests {
         let slow = plan.settings.slow_device;
         assert_eq!(slow.latency, Some(Duration::from_micros(500)));
         assert_eq!(slow.bandwidth, Some(30_000_000));
+    }
+
+    #[test]
+    fn each_slow_tier_has_its_limits() {
+        let flags = "--fast a --slow b --slow c --slow d --slow-iops 9 --slow-iops 0,8 \
+             --slow-latency 1ms --slow-capacity 1GB";
+        let settings = parse(flags).unwrap().plan().unwrap().settings;
+        let tiers: Vec<_> = settings.slow_tiers().collect();
+        let iops: Vec<_> = tiers.iter().map(|tier| tier.device.iops).collect();
+        assert_eq!(iops, [Some(9), None, Some(8)]);
+        let latencies = tiers.iter().map(|tier| tier.device.latency);
+        assert!(latencies.eq([Some(Duration::from_millis(1)); 3]));
+        let capacities = tiers.iter().map(|tier| tier.capacity);
+        assert!(capacities.eq([Some(1_000_000_000), None, None]));
     }
 
     /// Regression: with a time, a trace began again as often as that allowed, though it is said to
@@ -375,6 +424,8 @@ pub(crate) mod tests {
             ("--phase half", "possible values: load, run, both"),
             ("--trace x --workload ro", "cannot be used with"),
             ("--trace-copies 2", "--trace"),
+            ("--rocksdb-fast-levels 0", "not in 1..=6"),
+            ("--rocksdb-fast-levels 7", "not in 1..=6"),
             ("--duration 5", "invalid value"),
         ] {
             let error = parse(flags).unwrap_err();
@@ -385,10 +436,21 @@ pub(crate) mod tests {
             ("--record-size 47", "must be 48 bytes"),
             ("--threads 0", "--threads"),
             ("--ops 0", "--ops"),
+            ("--rate 0", "--rate: must be"),
             ("--data-size 10", "at least one record"),
             ("--keep", "--keep: name the directories"),
             ("--fast a", "name both"),
+            ("--rocksdb-fast-levels 2", "engine rocksdb only"),
             ("--fast a --slow a", "two directories"),
+            ("--fast a --slow b --slow b", "two directories"),
+            (
+                "--fast a --slow b --slow c --slow-latency 1ms,2ms,3ms",
+                "--slow-latency: 3 values for 2 slow tiers",
+            ),
+            (
+                "--slow-capacity 1GB --slow-capacity 2GB",
+                "--slow-capacity: 2 values for 1 slow tiers",
+            ),
             ("--phase run", "needs --keep"),
             ("--trace /no/such", "/no/such"),
             (

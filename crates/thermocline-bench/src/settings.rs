@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+use anyhow::{Result, bail};
 use serde::{Deserialize, Serialize};
 use thermocline::storage::Limits;
 
@@ -93,31 +94,83 @@ pub struct SlowDevice {
     pub latency: Option<Duration>,
 }
 
-/// Flags of the emulation of a slow disk.
-#[derive(Debug, Clone, Copy, Default, clap::Args)]
+/// A slow tier beyond the first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct SlowTier {
+    /// What the store may occupy there. None without a limit.
+    pub capacity: Option<u64>,
+    /// Emulation of a slower device.
+    pub device: SlowDevice,
+}
+
+/// Flags of the emulation of slow disks. Each takes a value for each --slow, or one for all.
+#[derive(Debug, Clone, Default, clap::Args)]
 pub struct SlowDeviceArgs {
-    /// Emulate a slow disk with so many operations per second [default: no limit]
-    #[arg(long, value_name = "N")]
-    pub slow_iops: Option<u64>,
+    /// Emulate a slow disk with so many operations per second; of several, one number for each
+    /// --slow (0: no limit) or one for all, as in 5000,400 [default: no limit]
+    #[arg(long, value_name = "N", value_delimiter = ',')]
+    pub slow_iops: Vec<u64>,
 
-    /// Emulate a slow disk with so many bytes per second [default: no limit]
-    #[arg(long, value_parser = crate::args::size, value_name = "SIZE")]
-    pub slow_bandwidth: Option<u64>,
+    /// Emulate a slow disk with so many bytes per second; of several, as with --slow-iops
+    /// [default: no limit]
+    #[arg(long, value_parser = crate::args::size, value_name = "SIZE", value_delimiter = ',')]
+    pub slow_bandwidth: Vec<u64>,
 
-    /// Emulate a slow disk that takes so much longer [default: none]
-    #[arg(long, value_parser = humantime::parse_duration, value_name = "TIME")]
-    pub slow_latency: Option<Duration>,
+    /// Emulate a slow disk that takes so much longer; of several, as with --slow-iops
+    /// [default: none]
+    #[arg(
+        long,
+        value_parser = humantime::parse_duration,
+        value_name = "TIME",
+        value_delimiter = ','
+    )]
+    pub slow_latency: Vec<Duration>,
 }
 
 impl SlowDeviceArgs {
-    /// What they describe.
-    pub(crate) fn device(&self) -> SlowDevice {
-        SlowDevice {
-            iops: self.slow_iops,
-            bandwidth: self.slow_bandwidth,
-            latency: self.slow_latency,
-        }
+    /// The devices of so many slow tiers, the fastest first.
+    ///
+    /// # Errors
+    /// A flag with another number of values.
+    pub(crate) fn devices(&self, tiers: usize) -> Result<Vec<SlowDevice>> {
+        let iops = of_each_slow("--slow-iops", &self.slow_iops, tiers)?;
+        let bandwidth = of_each_slow("--slow-bandwidth", &self.slow_bandwidth, tiers)?;
+        let latency = of_each_slow("--slow-latency", &self.slow_latency, tiers)?;
+        let each = iops.into_iter().zip(bandwidth).zip(latency);
+        Ok(each
+            .map(|((iops, bandwidth), latency)| SlowDevice {
+                iops,
+                bandwidth,
+                latency,
+            })
+            .collect())
     }
+}
+
+/// What each of `tiers` slow tiers has of the values of `flag`: its own one, the only one, or none.
+/// Zero counts as none too.
+///
+/// # Errors
+/// There are several values, but not one for each tier.
+pub(crate) fn of_each_slow<T: Copy + Default + PartialEq>(
+    flag: &str,
+    values: &[T],
+    tiers: usize,
+) -> Result<Vec<Option<T>>> {
+    let each = match values {
+        [] => vec![T::default(); tiers],
+        [all] => vec![*all; tiers],
+        each if each.len() == tiers => each.to_vec(),
+        each => bail!(
+            "{flag}: {} values for {tiers} slow tiers; give one for each --slow, or one for all",
+            each.len()
+        ),
+    };
+    let is_given = |value: &T| *value != T::default();
+    Ok(each
+        .into_iter()
+        .map(|value| Some(value).filter(is_given))
+        .collect())
 }
 
 impl SlowDevice {
@@ -162,8 +215,17 @@ pub struct Settings {
     pub compression: Compression,
     /// Durability of every write.
     pub durability: Durability,
-    /// Emulation of a slower device.
+    /// Emulation of a slower device. Of several slow tiers, this is the first one's.
     pub slow_device: SlowDevice,
+    /// What the store may occupy on that tier. None without a limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slow_capacity: Option<u64>,
+    /// Further tiers, each slower than the one before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub slower: Vec<SlowTier>,
+    /// How many of RocksDB's levels lie on the fast tier. None if its capacity decides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rocksdb_fast_levels: Option<u32>,
     /// Techniques that are turned off, and what is set for them.
     #[cfg(feature = "experiments")]
     #[serde(default)]
@@ -171,12 +233,45 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Refuses a cache of single records, for an engine that has none.
+    /// Every slow tier, the fastest first.
+    pub(crate) fn slow_tiers(&self) -> impl Iterator<Item = SlowTier> {
+        let first = SlowTier {
+            capacity: self.slow_capacity,
+            device: self.slow_device,
+        };
+        std::iter::once(first).chain(self.slower.iter().copied())
+    }
+
+    /// Whether any slow disk is emulated.
+    pub(crate) fn emulates(&self) -> bool {
+        self.slow_tiers().any(|tier| tier.device.is_limited())
+    }
+
+    /// Refuses more tiers than two, for an engine that knows no more.
+    ///
+    /// # Errors
+    /// What to leave out.
+    #[cfg(any(feature = "peers", feature = "flash-cache"))]
+    pub(crate) fn refuse_more_tiers(&self, engine: &str) -> Result<()> {
+        anyhow::ensure!(
+            self.slower.is_empty(),
+            "engine `{engine}`: has one slow tier at most; give one --slow, not {}",
+            1 + self.slower.len()
+        );
+        Ok(())
+    }
+
+    /// Refuses what only our own engines have.
     ///
     /// # Errors
     /// What to leave out.
     #[cfg(feature = "peers")]
-    pub(crate) fn refuse_record_cache(&self, engine: &str) -> anyhow::Result<()> {
+    pub(crate) fn refuse_what_is_ours(&self, engine: &str) -> Result<()> {
+        self.refuse_more_tiers(engine)?;
+        anyhow::ensure!(
+            self.slow_capacity.is_none(),
+            "engine `{engine}`: does not limit what it takes of the slow disk; leave out --slow-capacity"
+        );
         anyhow::ensure!(
             self.record_cache == 0,
             "engine `{engine}`: has no record cache; leave out --record-cache"
@@ -192,27 +287,48 @@ impl Settings {
     }
 }
 
+/// What is wrong if two tiers would share a directory.
+pub(crate) const TWO_DIRECTORIES: &str =
+    "must be two directories, and one more for each further --slow";
+
 /// One directory per tier.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Dirs {
     /// On the fast disk.
     pub(crate) fast: PathBuf,
-    /// On the slow disk.
+    /// On the slow disk, or the fastest of several.
     pub(crate) slow: PathBuf,
+    /// On further disks, each slower than the one before.
+    pub(crate) slower: Vec<PathBuf>,
 }
 
 impl Dirs {
-    /// The directory `name` in both.
+    /// One on a fast disk and one on a slow one.
+    pub(crate) fn two(fast: PathBuf, slow: PathBuf) -> Self {
+        Self {
+            fast,
+            slow,
+            slower: Vec::new(),
+        }
+    }
+
+    /// The directory `name` in all of them.
     pub(crate) fn join(&self, name: &str) -> Self {
         Self {
             fast: self.fast.join(name),
             slow: self.slow.join(name),
+            slower: self.slower.iter().map(|dir| dir.join(name)).collect(),
         }
     }
 
-    /// Both directories, the fastest first.
-    pub(crate) fn each(&self) -> [&PathBuf; 2] {
-        [&self.fast, &self.slow]
+    /// All of them, the fastest first.
+    pub(crate) fn each(&self) -> impl Iterator<Item = &PathBuf> {
+        std::iter::once(&self.fast).chain(self.each_slow())
+    }
+
+    /// Those of slow tiers.
+    pub(crate) fn each_slow(&self) -> impl Iterator<Item = &PathBuf> {
+        std::iter::once(&self.slow).chain(&self.slower)
     }
 }
 
@@ -233,6 +349,19 @@ mod tests {
                     .contains("there are none")
             );
         }
+    }
+
+    #[test]
+    fn a_slow_tier_has_its_own_value_or_the_only_one() {
+        let of = |values: &[u64]| of_each_slow("--flag", values, 3);
+        assert_eq!(of(&[]).unwrap(), [None; 3]);
+        assert_eq!(of(&[7]).unwrap(), [Some(7); 3]);
+        assert_eq!(of(&[7, 0, 9]).unwrap(), [Some(7), None, Some(9)]);
+        let error = of(&[7, 8]).unwrap_err().to_string();
+        assert!(
+            error.contains("--flag: 2 values for 3 slow tiers"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -18,7 +18,7 @@ use crate::plan::{Plan, Source};
 use crate::program;
 use crate::report::LoadedBy;
 use crate::run::Load;
-use crate::settings::{Compression, Dirs, Settings};
+use crate::settings::{Compression, Dirs, Settings, TWO_DIRECTORIES};
 use crate::temporary::Temporary;
 
 const LOCK: &str = "bench.lock";
@@ -46,6 +46,17 @@ pub(crate) struct Content {
     block_size_fast: u64,
     block_size_slow: u64,
     compression: Compression,
+    /// What the store may occupy on each slow tier. States from before there could be several have
+    /// one without a limit.
+    #[serde(default = "one_without_limit")]
+    slow_capacities: Vec<Option<u64>>,
+    /// A level's tables stay where they are until they are compacted.
+    #[serde(default)]
+    rocksdb_fast_levels: Option<u32>,
+}
+
+fn one_without_limit() -> Vec<Option<u64>> {
+    vec![None]
 }
 
 impl Content {
@@ -67,6 +78,8 @@ impl Content {
             block_size_fast: settings.block_size_fast,
             block_size_slow: settings.block_size_slow,
             compression: settings.compression,
+            slow_capacities: settings.slow_tiers().map(|tier| tier.capacity).collect(),
+            rocksdb_fast_levels: settings.rocksdb_fast_levels,
         }
     }
 
@@ -142,36 +155,39 @@ impl Place {
     /// The directories that the flags name. Otherwise temporary ones, which go away with the
     /// result.
     pub(crate) fn new(args: &BenchArgs) -> Result<Self> {
-        if let (Some(fast), Some(slow)) = (&args.fast, &args.slow) {
-            let dirs = Dirs {
-                fast: fast.clone(),
-                slow: slow.clone(),
-            };
-            return Self::at(dirs, None);
+        match (&args.fast, args.slow.as_slice()) {
+            (Some(fast), [slow, slower @ ..]) => {
+                let dirs = Dirs {
+                    fast: fast.clone(),
+                    slow: slow.clone(),
+                    slower: slower.to_vec(),
+                };
+                Self::at(dirs, None)
+            }
+            _ => Self::temporary(),
         }
-        Self::temporary()
     }
 
     /// Temporary directories.
     pub(crate) fn temporary() -> Result<Self> {
         let temporary = Temporary::new()?;
-        let dirs = Dirs {
-            fast: temporary.path().join("fast"),
-            slow: temporary.path().join("slow"),
-        };
+        let [fast, slow] = ["fast", "slow"].map(|name| temporary.path().join(name));
+        let dirs = Dirs::two(fast, slow);
         Self::at(dirs, Some(temporary))
     }
 
     fn at(dirs: Dirs, temporary: Option<Temporary>) -> Result<Self> {
-        let [fast, slow] = dirs.each();
-        let mut locks = vec![claim(fast)?];
-        // The second directory's own lock would be taken for another benchmark's.
-        let real = |dir: &Path| fs::canonicalize(dir).ok();
-        if real(slow).is_some_and(|slow| real(fast) == Some(slow)) {
-            let why = anyhow!("--fast and --slow: must be two directories");
-            return Err(BadArguments::new(why).into());
+        let (mut locks, mut claimed) = (Vec::new(), Vec::new());
+        for dir in dirs.each() {
+            // An earlier directory's own lock would be taken for another benchmark's.
+            let real = fs::canonicalize(dir).ok();
+            if real.is_some() && claimed.contains(&real) {
+                let why = anyhow!("--fast and --slow: {TWO_DIRECTORIES}");
+                return Err(BadArguments::new(why).into());
+            }
+            locks.push(claim(dir)?);
+            claimed.push(fs::canonicalize(dir).ok());
         }
-        locks.push(claim(slow)?);
         let place = Self {
             dirs,
             _temporary: temporary,
@@ -311,11 +327,7 @@ mod tests {
     };
 
     fn place(dir: &Path) -> Result<Place> {
-        let dirs = Dirs {
-            fast: dir.join("fast"),
-            slow: dir.join("slow"),
-        };
-        Place::at(dirs, None)
+        Place::at(Dirs::two(dir.join("fast"), dir.join("slow")), None)
     }
 
     fn plan(flags: &str) -> Plan {
@@ -404,6 +416,29 @@ mod tests {
     }
 
     #[test]
+    fn a_state_of_other_tiers_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = place(dir.path()).unwrap();
+        let two = plan("--threads 2");
+        place.keep(&Kept::new(&two, LOAD)).unwrap();
+        let three = plan("--threads 2 --fast a --slow b --slow c --slow-capacity 1GB");
+        let error = place.kept(&three).unwrap_err().to_string();
+        let named = "slow_capacities is [null], wanted [1000000000,null]";
+        assert!(error.contains(named), "{error}");
+        place.keep(&Kept::new(&three, LOAD)).unwrap();
+        assert_eq!(place.kept(&three).unwrap().load(&three), Some(LOAD));
+        assert!(place.kept(&two).is_err());
+
+        // States from before there could be several tiers have two.
+        let mut state = serde_json::to_value(Kept::new(&two, LOAD)).unwrap();
+        let content = state["content"].as_object_mut().unwrap();
+        assert!(content.remove("slow_capacities").is_some());
+        fs::write(place.dirs.fast.join(STATE), state.to_string()).unwrap();
+        place.kept(&two).unwrap();
+        assert!(place.kept(&three).is_err());
+    }
+
+    #[test]
     fn engines_with_the_same_files_share_a_state() {
         let dir = tempfile::tempdir().unwrap();
         let place = place(dir.path()).unwrap();
@@ -479,9 +514,16 @@ mod tests {
         let (fast, slow) = (dir.path().join("a"), dir.path().join("link"));
         fs::create_dir(&fast).unwrap();
         std::os::unix::fs::symlink(&fast, &slow).unwrap();
-        let error = Place::at(Dirs { fast, slow }, None).unwrap_err();
-        assert!(error.to_string().contains("two directories"), "{error}");
-        assert!(error.is::<BadArguments>());
+        let third = dir.path().join("b");
+        let further = Dirs {
+            slower: vec![slow.clone()],
+            ..Dirs::two(fast.clone(), third)
+        };
+        for dirs in [Dirs::two(fast, slow), further] {
+            let error = Place::at(dirs, None).unwrap_err();
+            assert!(error.to_string().contains("two directories"), "{error}");
+            assert!(error.is::<BadArguments>());
+        }
     }
 
     #[test]

@@ -59,6 +59,14 @@ fn fields(path: &str, a: &Value, b: &Value, found: &mut Vec<String>) {
     {
         return;
     }
+    if let (Value::Array(a), Value::Array(b)) = (a, b)
+        && a.len() == b.len()
+    {
+        for (number, (a, b)) in a.iter().zip(b).enumerate() {
+            fields(&format!("{path} {}", number + 1), a, b, found);
+        }
+        return;
+    }
     let objects = a.is_object() || b.is_object();
     if !objects {
         found.push(format!("{path} {} / {}", show(a), show(b)));
@@ -133,6 +141,16 @@ mod tests {
         assert_eq!(between(&a, &b), Vec::<String>::new());
         let b = host(8_000_000_000, "loop0");
         assert_eq!(between(&a, &b), ["memory bytes 25000000000 / 8000000000"]);
+    }
+
+    #[test]
+    fn the_disks_of_further_tiers_are_compared_field_by_field() {
+        let host = |device: &str, system: &str| json!({"slower": [{"device": device, "file_system": system}]});
+        let a = host("loop0", "ext4");
+        assert_eq!(between(&a, &host("loop1", "ext4")), Vec::<String>::new());
+        let differs = between(&a, &host("loop0", "xfs"));
+        assert_eq!(differs, ["slower 1 file system ext4 / xfs"]);
+        assert_eq!(between(&a, &json!({"slower": []})).len(), 1);
     }
 
     #[test]

@@ -274,6 +274,7 @@ fn other_work(a: &Cell, b: &Cell) -> Option<String> {
         ("records", before.records == after.records),
         ("record size", before.record_bytes == after.record_bytes),
         ("threads", before.threads == after.threads),
+        ("rate", before.rate == after.rate),
         ("settings", before.settings.are_alike(&after.settings)),
         ("techniques", before.without() == after.without()),
         // Engines that share their files may still give the levels different shapes.

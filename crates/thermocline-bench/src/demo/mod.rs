@@ -119,6 +119,9 @@ fn plan(engine: &str, seconds: u64) -> Result<Plan> {
             bandwidth: Some(100_000_000),
             latency: Some(Duration::from_micros(500)),
         },
+        slow_capacity: None,
+        slower: Vec::new(),
+        rocksdb_fast_levels: None,
         #[cfg(feature = "experiments")]
         experiments: Default::default(),
     };
@@ -139,11 +142,12 @@ fn plan(engine: &str, seconds: u64) -> Result<Plan> {
         seed: 1,
         scan_length: 100,
         warm_up: None,
-        expected: None,
+        expected: Vec::new(),
         end: End {
             ops: None,
             duration: Some(Duration::from_secs(seconds)),
         },
+        rate: None,
         settings,
         limits_memory: true,
     })

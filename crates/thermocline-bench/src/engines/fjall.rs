@@ -54,9 +54,9 @@ impl EngineKind for Fjall {
     }
 
     fn check(&self, settings: &Settings) -> Result<()> {
-        settings.refuse_record_cache(self.name())?;
+        settings.refuse_what_is_ours(self.name())?;
         ensure!(
-            !settings.slow_device.is_limited(),
+            !settings.emulates(),
             "engine `fjall`: the --slow flags emulate a slow disk inside our engine only; put --slow \
              on a slow disk"
         );
@@ -275,10 +275,7 @@ mod tests {
     use crate::run;
 
     fn dirs(root: &Path) -> Dirs {
-        Dirs {
-            fast: root.join("fast"),
-            slow: root.join("slow"),
-        }
+        Dirs::two(root.join("fast"), root.join("slow"))
     }
 
     #[test]
@@ -302,7 +299,7 @@ mod tests {
             assert!(measured.counters.gets > Some(0));
             engine.close().unwrap();
             assert!(!dirs.fast.exists());
-            let [fast, slow] = dirs.each().map(|dir| block_device::device(dir));
+            let [fast, slow] = [&dirs.fast, &dirs.slow].map(|dir| block_device::device(dir));
             assert!(fast.is_some() && fast == slow, "its disk is known");
         }
     }

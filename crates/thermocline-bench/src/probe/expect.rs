@@ -1,6 +1,6 @@
 //! Refuses a slow disk that is faster or slower than it was said to be.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Error, Result};
 use bytesize::ByteSize;
@@ -8,7 +8,7 @@ use bytesize::ByteSize;
 use super::{DiskProbe, Effort};
 use crate::args::size;
 use crate::bad_arguments::BadArguments;
-use crate::settings::SlowDevice;
+use crate::settings::{Settings, SlowDevice, of_each_slow};
 
 /// How far a measurement may be off.
 const TOLERANCE: f64 = 0.25;
@@ -25,17 +25,19 @@ const MEASUREMENTS: u32 = 3;
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct ExpectArgs {
     /// Measure before the run that the slow disk does so many reads per second, and refuse to run
-    /// when it is off by more than a quarter
-    #[arg(long, value_name = "N")]
-    pub expect_slow_iops: Option<u64>,
+    /// when it is off by more than a quarter; of several, one number for each --slow (0: any) or
+    /// one for all
+    #[arg(long, value_name = "N", value_delimiter = ',')]
+    pub expect_slow_iops: Vec<u64>,
 
     /// Measure before the run that the slow disk reads so many bytes per second, and writes no
-    /// more, and refuse to run when it is off by more than a quarter
-    #[arg(long, value_parser = size, value_name = "SIZE")]
-    pub expect_slow_bandwidth: Option<u64>,
+    /// more, and refuse to run when it is off by more than a quarter; of several, as with
+    /// --expect-slow-iops
+    #[arg(long, value_parser = size, value_name = "SIZE", value_delimiter = ',')]
+    pub expect_slow_bandwidth: Vec<u64>,
 }
 
-/// What the slow disk should be able to do.
+/// What a slow disk should be able to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Expected {
     /// A directory on it.
@@ -55,27 +57,59 @@ struct Refusal {
 }
 
 impl ExpectArgs {
-    /// What is expected, if anything is, of the disk that `slow` lies on and of its emulation. If
-    /// `slow` is not given, it is the disk that temporary files lie on.
-    pub(crate) fn plan(&self, slow: Option<PathBuf>, emulated: SlowDevice) -> Option<Expected> {
-        let expected = Expected {
-            dir: slow.unwrap_or_else(std::env::temp_dir),
-            emulated,
-            iops: self.expect_slow_iops,
-            bandwidth: self.expect_slow_bandwidth,
-        };
-        (expected.iops.is_some() || expected.bandwidth.is_some()).then_some(expected)
+    /// What is expected, if anything is, of the disk of each slow tier and of its emulation. If
+    /// `slow` names no directory, it is the disk that temporary files lie on.
+    ///
+    /// # Errors
+    /// A flag that has not one value for each tier, and not one for all.
+    pub(crate) fn plan(
+        &self,
+        slow: &[PathBuf],
+        settings: &Settings,
+    ) -> Result<Vec<Option<Expected>>> {
+        let tiers: Vec<_> = settings.slow_tiers().collect();
+        let iops = of_each_slow("--expect-slow-iops", &self.expect_slow_iops, tiers.len())?;
+        let flag = "--expect-slow-bandwidth";
+        let bandwidth = of_each_slow(flag, &self.expect_slow_bandwidth, tiers.len())?;
+        let mut dirs = slow.iter().cloned();
+        let each = tiers.iter().zip(iops).zip(bandwidth);
+        Ok(each
+            .map(|((tier, iops), bandwidth)| {
+                let expected = Expected {
+                    dir: dirs.next().unwrap_or_else(std::env::temp_dir),
+                    emulated: tier.device,
+                    iops,
+                    bandwidth,
+                };
+                (iops.is_some() || bandwidth.is_some()).then_some(expected)
+            })
+            .collect())
     }
 }
 
 impl Expected {
+    /// [Checks](Self::check) each slow disk of which something is `expected`.
+    ///
+    /// # Errors
+    /// Those of the check.
+    pub(crate) fn check_each(
+        expected: &[Option<Expected>],
+        is_busy: bool,
+    ) -> Result<Vec<Option<DiskProbe>>> {
+        let check = |disk: &Option<Expected>| disk.as_ref().map(|disk| disk.check(is_busy));
+        expected
+            .iter()
+            .map(|disk| check(disk).transpose())
+            .collect()
+    }
+
     /// Measures the slow disk, which takes some ten seconds. If what is wrong may pass, measures it
     /// up to three times. While a store `is_busy` on it, it means nothing that the disk is too
     /// slow. Returns the last measurement.
     ///
     /// # Errors
     /// The disk cannot be measured; [`BadArguments`] if it is not as expected.
-    pub(crate) fn check(&self, is_busy: bool) -> Result<DiskProbe> {
+    fn check(&self, is_busy: bool) -> Result<DiskProbe> {
         let measure = || DiskProbe::of(&self.dir, &self.emulated, Effort::WHOLE);
         self.check_by(is_busy, measure)
     }
@@ -102,17 +136,18 @@ impl Expected {
             return Err(Refusal {
                 may_pass: false,
                 why: format!(
-                    "--expect-slow-iops, --expect-slow-bandwidth: the slow disk cannot be measured: {why}"
+                    "--expect-slow-iops, --expect-slow-bandwidth: the slow disk of {} cannot be measured: {why}",
+                    self.dir.display()
                 ),
             });
         }
-        let mut refusals = Vec::new();
+        let (mut refusals, dir) = (Vec::new(), self.dir.as_path());
         let iops = probe.random_read_4k.map(|reads| reads.iops);
         let number = |value: f64| format!("{value:.0}");
         let flag = "--expect-slow-iops";
         if let Some((expected, measured)) = self.iops.zip(iops) {
             let range = [expected, expected];
-            refusals.extend(check(flag, "reads", range, measured, is_busy, number));
+            refusals.extend(check(dir, flag, "reads", range, measured, is_busy, number));
         }
         let bytes = |value: f64| ByteSize(value as u64).to_string();
         let flag = "--expect-slow-bandwidth";
@@ -121,11 +156,12 @@ impl Expected {
             let by_iops = self.iops.map(|iops| iops.saturating_mul(LONGEST_READ));
             let least = by_iops.map_or(expected, |bytes| bytes.min(expected));
             let range = [least, expected];
-            refusals.extend(check(flag, "reads", range, measured, is_busy, bytes));
+            refusals.extend(check(dir, flag, "reads", range, measured, is_busy, bytes));
         }
         // An emulation limits writes as well. Many disks write slower than they read.
         if let Some((expected, measured)) = self.bandwidth.zip(probe.sequential_write_bytes_s) {
-            let refusal = check(flag, "writes", [0, expected], measured, is_busy, bytes);
+            let range = [0, expected];
+            let refusal = check(dir, flag, "writes", range, measured, is_busy, bytes);
             // The kernel grants some tenths of a second in advance, and what the probe writes may
             // take five tenths. Of 66 probes under limits, the median had 1.03 times its limit, and
             // one had 1.29 times.
@@ -143,6 +179,7 @@ impl Expected {
 /// What is wrong if the rate `measured` of `what` is not about `expected`, or about the smaller
 /// rate that can be reached.
 fn check(
+    dir: &Path,
     flag: &str,
     what: &str,
     [reachable, expected]: [u64; 2],
@@ -159,9 +196,10 @@ fn check(
         _ => return None,
     };
     let why = format!(
-        "{flag} {}: the slow disk is {wrong}, {} a second were measured in {what} \
+        "{flag} {}: the slow disk of {} is {wrong}, {} a second were measured in {what} \
          (limit a block device with scripts/slow-disk, or emulate one with --slow-iops)",
         show(expected as f64),
+        dir.display(),
         show(measured)
     );
     Some(Refusal { may_pass, why })
@@ -170,14 +208,16 @@ fn check(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::tests::parse;
     use crate::probe::RandomReads;
 
     fn expected(iops: Option<u64>, bandwidth: Option<u64>) -> Expected {
-        let args = ExpectArgs {
-            expect_slow_iops: iops,
-            expect_slow_bandwidth: bandwidth,
-        };
-        args.plan(None, SlowDevice::default()).unwrap()
+        Expected {
+            dir: "/slow".into(),
+            emulated: SlowDevice::default(),
+            iops,
+            bandwidth,
+        }
     }
 
     fn probe(iops: f64, bandwidth: f64) -> DiskProbe {
@@ -196,6 +236,29 @@ mod tests {
         let expected = expected(iops, bandwidth);
         let compared = expected.compare(&probe(5000.0, 500e6), is_busy);
         compared.map_err(|refusal| refusal.why)
+    }
+
+    #[test]
+    fn each_slow_disk_has_its_own_expectation() {
+        let flags = "--fast a --slow b --slow c --slow d --slow-iops 5,6,7 \
+             --expect-slow-iops 5,0,7 --expect-slow-bandwidth 1MB,0,0";
+        let plan = parse(flags).unwrap().plan().unwrap();
+        let disk = |dir: &str, iops, bandwidth| {
+            Some(Expected {
+                dir: dir.into(),
+                emulated: SlowDevice {
+                    iops: Some(iops),
+                    ..SlowDevice::default()
+                },
+                iops: Some(iops),
+                bandwidth,
+            })
+        };
+        let expected = [disk("b", 5, Some(1_000_000)), None, disk("d", 7, None)];
+        assert_eq!(plan.expected, expected);
+        assert_eq!(parse("").unwrap().plan().unwrap().expected, [None]);
+        let why = compare(Some(400), None, false).unwrap_err();
+        assert!(why.contains("the slow disk of /slow is"), "{why}");
     }
 
     #[test]

@@ -17,33 +17,37 @@ pub use expect::ExpectArgs;
 pub(crate) use expect::Expected;
 use measure::Effort;
 
+use crate::bad_arguments::BadArguments;
 use crate::block_device;
 use crate::host::Disk;
 use crate::settings::{SlowDevice, SlowDeviceArgs};
 
-/// Measures what both disks can do, which takes about ten seconds each.
+/// Measures what the disks can do, which takes about ten seconds each.
 #[derive(Debug, Clone, clap::Args)]
 pub struct ProbeArgs {
     /// Directory on the fast disk
     #[arg(long, value_name = "DIR")]
     pub fast: PathBuf,
 
-    /// Directory on the slow disk
-    #[arg(long, value_name = "DIR")]
-    pub slow: PathBuf,
+    /// Directory on the slow disk; can be repeated
+    #[arg(long, value_name = "DIR", required = true)]
+    pub slow: Vec<PathBuf>,
 
-    /// Emulation of a slow disk
+    /// Emulation of slow disks
     #[command(flatten)]
     pub slow_device: SlowDeviceArgs,
 }
 
-/// What both disks can do.
+/// What the disks can do.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Probe {
     /// The fast one.
     pub fast: DiskProbe,
-    /// The slow one.
+    /// The slow one, or the first of several.
     pub slow: DiskProbe,
+    /// Further ones.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub slower: Vec<DiskProbe>,
 }
 
 /// What a disk can do, read and written around the page cache.
@@ -74,16 +78,25 @@ pub struct RandomReads {
     pub mean_us: f64,
 }
 
-/// Probes both disks, which takes about ten seconds each. Directories that are missing are created.
+/// Probes the disks, which takes about ten seconds each. Directories that are missing are created.
 /// What is written there is removed.
 ///
 /// # Errors
-/// The file systems'.
+/// The file systems'; [`BadArguments`] for a flag that has not one value for each slow disk.
 pub fn probe(args: &ProbeArgs) -> Result<Probe> {
-    let emulated = args.slow_device.device();
+    probe_with(args, Effort::WHOLE)
+}
+
+fn probe_with(args: &ProbeArgs, effort: Effort) -> Result<Probe> {
+    let emulated = args.slow_device.devices(args.slow.len());
+    let emulated = emulated.map_err(BadArguments::new)?;
+    let fast = DiskProbe::of(&args.fast, &SlowDevice::default(), effort)?;
+    let each = args.slow.iter().zip(&emulated);
+    let mut slow = each.map(|(dir, emulated)| DiskProbe::of(dir, emulated, effort));
     Ok(Probe {
-        fast: DiskProbe::of(&args.fast, &SlowDevice::default(), Effort::WHOLE)?,
-        slow: DiskProbe::of(&args.slow, &emulated, Effort::WHOLE)?,
+        fast,
+        slow: slow.next().context("--slow: name a directory")??,
+        slower: slow.collect::<Result<_>>()?,
     })
 }
 
@@ -185,6 +198,26 @@ mod tests {
         let probe = DiskProbe::of(dir.path(), &SlowDevice::default(), Effort::SHORT).unwrap();
         assert!(probe.refused.unwrap().contains("tmpfs"));
         assert_eq!(probe.random_read_4k, None);
+    }
+
+    #[test]
+    fn each_slow_disk_is_probed_as_it_is_emulated() {
+        let dir = tempfile::tempdir().unwrap();
+        let args = |iops: &[u64]| ProbeArgs {
+            fast: dir.path().join("a"),
+            slow: vec![dir.path().join("b"), dir.path().join("c")],
+            slow_device: SlowDeviceArgs {
+                slow_iops: iops.to_vec(),
+                ..SlowDeviceArgs::default()
+            },
+        };
+        let probe = probe_with(&args(&[0, 100]), Effort::SHORT).unwrap();
+        let emulated = probe.slower.iter().map(|disk| disk.emulated);
+        assert!(!probe.slow.emulated && emulated.eq([true]));
+        let text = probe.to_string();
+        assert!(text.contains("\nslow disk 2, emulated\n"), "{text}");
+        let error = probe_with(&args(&[1, 2, 3]), Effort::SHORT).unwrap_err();
+        assert!(error.is::<BadArguments>(), "{error}");
     }
 
     #[test]

@@ -9,7 +9,11 @@ use super::{DiskProbe, Probe};
 impl fmt::Display for Probe {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "fast disk{}", self.fast)?;
-        write!(f, "slow disk{}", self.slow)
+        write!(f, "slow disk{}", self.slow)?;
+        for (number, disk) in (2..).zip(&self.slower) {
+            write!(f, "\nslow disk {number}{disk}")?;
+        }
+        Ok(())
     }
 }
 

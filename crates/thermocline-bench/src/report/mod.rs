@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::accounts::{ActivitySeries, ByActivity, ByDisk, Io};
 use crate::compactions::LevelCompactions;
-use crate::counters::{Counters, RecordCacheCounters};
+use crate::counters::{Counters, RecordCacheCounters, TierCounters};
 use crate::host::Host;
 use crate::plan::Plan;
 use crate::probe::DiskProbe;
@@ -41,6 +41,15 @@ pub struct OperationLatency {
     pub p999_us: f64,
     /// Longest in microseconds.
     pub max_us: f64,
+}
+
+/// One tier of a store.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TierResult {
+    /// Bytes on it at the end.
+    pub bytes: u64,
+    /// I/O of the run on it, by what it was for. None after `--phase load`.
+    pub io_by_activity: Option<ByActivity<Io>>,
 }
 
 /// Who made a loaded state.
@@ -88,6 +97,9 @@ pub struct Report {
     pub record_bytes: u64,
     /// Client threads.
     pub threads: usize,
+    /// Operations per second that they offered together. None if each went on when it had its
+    /// answer. Otherwise latencies are from when an operation was due.
+    pub rate: Option<u64>,
     /// Seed of the run.
     pub seed: u64,
     /// Whether the loaded state was kept from an earlier benchmark.
@@ -142,18 +154,20 @@ pub struct Report {
     pub max_rss_bytes: u64,
     /// Bytes on the fast tier at the end.
     pub fd_bytes: Option<u64>,
-    /// Bytes on the slow tier at the end.
+    /// Bytes on slow tiers at the end.
     pub sd_bytes: Option<u64>,
     /// Bytes read from the fast disk during the run.
     pub fd_read_bytes: Option<u64>,
     /// Bytes written to the fast disk during the run.
     pub fd_write_bytes: Option<u64>,
-    /// Bytes read from the slow disk during the run.
+    /// Bytes read from slow disks during the run.
     pub sd_read_bytes: Option<u64>,
-    /// Read operations on the slow disk during the run.
+    /// Read operations on slow disks during the run.
     pub sd_read_ops: Option<u64>,
-    /// Bytes written to the slow disk during the run.
+    /// Bytes written to slow disks during the run.
     pub sd_write_bytes: Option<u64>,
+    /// Each tier, the fastest first. None if the engine tells only what is above.
+    pub tiers: Option<Vec<TierResult>>,
     /// Bytes that compactions read during the run.
     pub compaction_read_bytes: Option<u64>,
     /// Bytes that compactions wrote during the run.
@@ -185,8 +199,11 @@ pub struct Report {
     pub memory_limited: Option<bool>,
     /// The machine.
     pub host: Host,
-    /// What the slow disk can do, if something was expected of it.
+    /// What the slow disk can do, if something was expected of it. Of several, the first.
     pub slow_probe: Option<DiskProbe>,
+    /// The same of further slow disks.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub slower_probes: Vec<Option<DiskProbe>>,
     /// Processor time of the run in seconds, by what it was spent on.
     pub cpu_by_activity: Option<ByActivity<f64>>,
     /// I/O of the run, by what it was for.
@@ -222,6 +239,7 @@ impl Report {
             records: plan.records,
             record_bytes: plan.record_bytes(),
             threads: plan.threads,
+            rate: plan.rate,
             seed: plan.seed,
             kept_state,
             loaded_by: LoadedBy::this(plan),
@@ -254,6 +272,7 @@ impl Report {
             sd_read_bytes: None,
             sd_read_ops: None,
             sd_write_bytes: None,
+            tiers: None,
             compaction_read_bytes: None,
             compaction_write_bytes: None,
             compactions: None,
@@ -269,6 +288,7 @@ impl Report {
             memory_limited: plan.engine.uses_page_cache().then_some(plan.limits_memory),
             host: Host::new(),
             slow_probe: None,
+            slower_probes: Vec::new(),
             cpu_by_activity: None,
             io_by_activity: None,
             stages: Vec::new(),
@@ -282,10 +302,25 @@ impl Report {
     pub(crate) fn sizes(&mut self, counters: &Counters, records: Option<u64>) {
         self.fd_bytes = counters.fd_bytes;
         self.sd_bytes = counters.sd_bytes;
+        let size = |tier: &TierCounters| TierResult {
+            bytes: tier.bytes,
+            io_by_activity: None,
+        };
+        self.tiers = counters
+            .tiers
+            .as_ref()
+            .map(|all| all.iter().map(size).collect());
         let live = records.map(|records| records * self.record_bytes);
         let sizes = counters.fd_bytes.zip(counters.sd_bytes).zip(live);
         self.space_amplification =
             sizes.map(|((fast, slow), live)| (fast + slow) as f64 / live as f64);
+    }
+
+    /// Takes over what slow disks can do.
+    pub(crate) fn probes(&mut self, probes: Vec<Option<DiskProbe>>) {
+        let mut probes = probes.into_iter();
+        self.slow_probe = probes.next().flatten();
+        self.slower_probes = probes.collect();
     }
 
     /// Takes over the results of a run.
@@ -296,6 +331,10 @@ impl Report {
         }
         let counters = &measured.counters;
         self.sizes(counters, measured.records);
+        let counted = counters.tiers.iter().flatten();
+        for (tier, counted) in self.tiers.iter_mut().flatten().zip(counted) {
+            tier.io_by_activity = Some(counted.io);
+        }
         self.warm_up_seconds = measured.warm_up.as_ref().map(|warm_up| warm_up.seconds);
         self.warm_up = WarmUpResult::new(measured.warm_up);
         self.ops = Some(measured.ops);
@@ -329,7 +368,7 @@ impl Report {
         self.stall_by_reason.clone_from(&counters.stall_by_reason);
         self.wrong_answers = measured.wrongs.count();
         self.wrong_examples = measured.wrongs.examples();
-        self.slow_probe = measured.slow_probe;
+        self.probes(measured.slow_probes);
         self.cpu_by_activity = Some(measured.spent.cpu);
         self.io_by_activity = measured.spent.io;
         self.activity_series = ActivitySeries::new(&measured.spent_by_second);

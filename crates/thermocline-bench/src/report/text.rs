@@ -9,7 +9,7 @@ use crate::run::StageResult;
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(
+        write!(
             f,
             "{}, {} {}: {} records of {} B, {} threads",
             self.engine,
@@ -19,6 +19,10 @@ impl fmt::Display for Report {
             self.record_bytes,
             self.threads
         )?;
+        if let Some(rate) = self.rate {
+            write!(f, ", {rate} operations/s offered")?;
+        }
+        writeln!(f)?;
         if let (Some(ops_s), Some(seconds), Some(settle)) =
             (self.load_ops_s, self.load_seconds, self.load_settle_seconds)
         {
@@ -80,6 +84,7 @@ impl fmt::Display for Report {
                 ByteSize(slow)
             )?;
         }
+        write_tiers(f, self)?;
         if let Some(cache) = &self.record_cache {
             let asked = (cache.hits + cache.misses).max(1);
             writeln!(
@@ -124,6 +129,24 @@ impl fmt::Display for Report {
         }
         Ok(())
     }
+}
+
+/// Each tier, if there are more than the two that have figures of their own.
+fn write_tiers(f: &mut fmt::Formatter<'_>, report: &Report) -> fmt::Result {
+    let tiers = report.tiers.as_deref().unwrap_or_default();
+    if tiers.len() <= 2 {
+        return Ok(());
+    }
+    for (number, tier) in tiers.iter().enumerate() {
+        write!(f, "  tier {number:<8} {}", ByteSize(tier.bytes))?;
+        if let Some(io) = tier.io_by_activity.map(|io| io.sum()) {
+            let (read, written) = (ByteSize(io.read_bytes), ByteSize(io.write_bytes));
+            let ops = io.read_ops;
+            write!(f, "; read {read} in {ops} operations, wrote {written}")?;
+        }
+        writeln!(f)?;
+    }
+    Ok(())
 }
 
 /// Shares of the processor time. What took nothing is left out.

@@ -18,13 +18,14 @@ mod summary;
 pub(crate) use cell::Cell;
 pub(crate) use commits::Commits;
 pub(crate) use directory::{MOST_REPEATS, Results};
-pub(crate) use run::{ActivitySeries, Io, Latency, Run, Second, Stage};
+pub(crate) use run::{ActivitySeries, Io, Latency, Run, Second, SlowDevice, Stage};
 pub(crate) use summary::Summary;
 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::Cell;
     pub(crate) use super::directory::tests::write;
+    pub(crate) use super::run::SlowTier;
     pub(crate) use super::run::tests::value;
 
     /// A cell with repeats of this many operations a second.

@@ -37,6 +37,8 @@ pub(crate) struct Run {
     pub(crate) record_bytes: u64,
     /// Client threads.
     pub(crate) threads: u64,
+    /// Operations per second that these offered, if they did not wait for answers.
+    pub(crate) rate: Option<u64>,
     /// Duration of the run.
     pub(crate) seconds: Option<f64>,
     /// Duration of the warm-up.
@@ -195,6 +197,13 @@ pub(crate) struct Settings {
     /// Emulation of a slower device.
     #[serde(default)]
     pub(crate) slow_device: SlowDevice,
+    /// What the store may occupy on the slow tier. None without a limit.
+    pub(crate) slow_capacity: Option<u64>,
+    /// Further tiers, each slower than the one before.
+    #[serde(default)]
+    pub(crate) slower: Vec<SlowTier>,
+    /// How many of RocksDB's levels lie on the fast tier. None if its capacity decides.
+    pub(crate) rocksdb_fast_levels: Option<u32>,
     /// Techniques that are turned off, by the name of their flag: `true`, or a choice or a number
     /// other than the usual one.
     #[serde(default)]
@@ -222,6 +231,15 @@ pub(crate) struct SlowDevice {
     pub(crate) bandwidth: Option<u64>,
     /// Added to every operation.
     pub(crate) latency: Option<Duration>,
+}
+
+/// A slow tier beyond the first.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+pub(crate) struct SlowTier {
+    /// What the store may occupy there. None without a limit.
+    pub(crate) capacity: Option<u64>,
+    /// Emulation of a slower device.
+    pub(crate) device: SlowDevice,
 }
 
 /// One stage of a run.

@@ -8,6 +8,7 @@ use rand::SeedableRng;
 use rand::rngs::SmallRng;
 
 use super::meter::{Call, Meter};
+use super::pace::Pace;
 use super::{Shared, Tally};
 use crate::freshness::Write;
 use crate::keys::{Key, scramble};
@@ -20,6 +21,8 @@ pub(super) struct Client<'a> {
     shared: &'a Shared<'a>,
     tally: &'a Tally,
     meter: Meter<'a>,
+    /// If a rate is offered.
+    pace: Option<Pace>,
     /// When the present operation began.
     begin: Instant,
     workload: Workload,
@@ -30,7 +33,16 @@ pub(super) struct Client<'a> {
 }
 
 impl<'a> Client<'a> {
-    pub(super) fn new(shared: &'a Shared<'a>, number: u64, tally: &'a Tally) -> Self {
+    /// Client `number` of a run that began at `begin`.
+    pub(super) fn new(
+        shared: &'a Shared<'a>,
+        number: u64,
+        tally: &'a Tally,
+        begin: Instant,
+    ) -> Self {
+        let clients = shared.tallies.len();
+        let pace = |rate| Pace::new(begin, rate, clients, number);
+        let pace = shared.rate.map(pace);
         // So that the operations after a warm-up are not the same again.
         let number = number + if shared.is_warming { 1 << 20 } else { 0 };
         let seed = shared.seed ^ scramble(number + 1);
@@ -38,6 +50,7 @@ impl<'a> Client<'a> {
             shared,
             tally,
             meter: Meter::new(tally, scramble(seed)),
+            pace,
             begin: Instant::now(),
             workload: shared.workload(),
             rng: SmallRng::seed_from_u64(seed),
@@ -47,7 +60,12 @@ impl<'a> Client<'a> {
     }
 
     pub(super) fn run(mut self) -> Result<()> {
-        while !self.shared.stop.load(Ordering::Relaxed) {
+        loop {
+            let due = self.pace.as_mut();
+            let due = due.map(|pace| pace.wait(|| self.shared.is_over()));
+            if self.shared.stop.load(Ordering::Relaxed) {
+                break;
+            }
             let index = self.shared.next.fetch_add(1, Ordering::Relaxed);
             if self.shared.max_ops.is_some_and(|most| index >= most) {
                 break;
@@ -55,7 +73,7 @@ impl<'a> Client<'a> {
             let operation = self.operation(index);
             self.begin = Instant::now();
             self.perform(operation, index)?;
-            let nanos = self.begin.elapsed().as_nanos() as u64;
+            let nanos = due.unwrap_or(self.begin).elapsed().as_nanos() as u64;
             if let Some(histogram) = self.tally.latencies().get_mut(operation as usize) {
                 histogram.record(nanos)?;
             }

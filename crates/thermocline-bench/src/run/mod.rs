@@ -5,6 +5,7 @@ mod hits;
 mod inserts;
 mod load;
 mod meter;
+mod pace;
 mod sampler;
 mod shared;
 mod timeline;
@@ -21,7 +22,7 @@ use crate::accounts::{Clock, Spent};
 use crate::counters::Counters;
 use crate::engine::Engine;
 use crate::plan::{End, Plan};
-use crate::probe::DiskProbe;
+use crate::probe::{DiskProbe, Expected};
 use crate::workload::Operation;
 
 use client::Client;
@@ -56,8 +57,8 @@ pub(crate) struct Measured {
     pub(crate) seconds: f64,
     /// The part before the run, if there was one.
     pub(crate) warm_up: Option<WarmedUp>,
-    /// What the slow disk could do, if that was measured after the warm-up.
-    pub(crate) slow_probe: Option<DiskProbe>,
+    /// What each slow disk could do, if that was measured after the warm-up.
+    pub(crate) slow_probes: Vec<Option<DiskProbe>>,
     pub(crate) cpu_seconds: f64,
     pub(crate) latencies: Latencies,
     pub(crate) series: Vec<Second>,
@@ -100,7 +101,7 @@ impl WarmedUp {
 pub(crate) fn measure(plan: &Plan, engine: &dyn Engine, watch: &mut dyn Watch) -> Result<Measured> {
     let mut shared = Shared::new(plan, engine);
     let mut warmed_up = None;
-    let mut slow_probe = None;
+    let mut slow_probes = Vec::new();
     if let Some(warm_up) = &plan.warm_up {
         watch.part("warming up");
         engine.throttle(!warm_up.unthrottled);
@@ -109,8 +110,8 @@ pub(crate) fn measure(plan: &Plan, engine: &dyn Engine, watch: &mut dyn Watch) -
         let timeline = operate(&shared, warm_up.end, &engine.counters()?, watch)?;
         warmed_up = Some(WarmedUp::new(timeline));
         warm_up.finish()?;
-        if let Some(expected) = plan.expected.as_ref().filter(|_| warm_up.has_command()) {
-            slow_probe = Some(expected.check(true)?);
+        if warm_up.has_command() {
+            slow_probes = Expected::check_each(&plan.expected, true)?;
         }
         engine.throttle(true);
         shared = shared.measured(plan);
@@ -123,7 +124,7 @@ pub(crate) fn measure(plan: &Plan, engine: &dyn Engine, watch: &mut dyn Watch) -
         records: (!plan.source.deletes()).then(|| shared.inserts.present()),
         seconds: timeline.end().at,
         warm_up: warmed_up,
-        slow_probe,
+        slow_probes,
         cpu_seconds: timeline.used().process,
         spent: timeline.spent(),
         spent_by_second: timeline.spent_by_second(),
@@ -156,7 +157,7 @@ fn operate(
             .map(|(number, tally)| {
                 let ended = ended.clone();
                 start(scope, move || {
-                    let result = Client::new(shared, number, tally).run();
+                    let result = Client::new(shared, number, tally, begin).run();
                     // A single client that fails ends the run.
                     if result.is_err() {
                         shared.stop.store(true, Ordering::Relaxed);
@@ -222,15 +223,12 @@ mod tests {
     /// An empty store, in a directory that goes away.
     pub(super) fn store(plan: &Plan, lie: Lie) -> (tempfile::TempDir, Box<dyn Engine>) {
         let dir = tempfile::tempdir().unwrap();
-        let dirs = Dirs {
-            fast: dir.path().join("fast"),
-            slow: dir.path().join("slow"),
-        };
+        let dirs = Dirs::two(dir.path().join("fast"), dir.path().join("slow"));
         let engine = Memory(lie).open(&plan.settings, &dirs).unwrap();
         (dir, engine)
     }
 
-    fn on_new_store(plan: &Plan, lie: Lie, watch: &mut dyn Watch) -> Measured {
+    pub(super) fn on_new_store(plan: &Plan, lie: Lie, watch: &mut dyn Watch) -> Measured {
         let (_dir, engine) = store(plan, lie);
         load(plan, engine.as_ref(), &mut ()).unwrap();
         measure(plan, engine.as_ref(), watch).unwrap()
@@ -315,7 +313,7 @@ mod tests {
         file
     }
 
-    fn replay(flags: &str, lie: Lie) -> Measured {
+    pub(super) fn replay(flags: &str, lie: Lie) -> Measured {
         let file = trace_file();
         let path = file.path().display();
         let flags = format!("--trace {path} --format twitter --threads 2 {flags}");

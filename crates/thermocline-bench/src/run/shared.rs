@@ -27,6 +27,8 @@ pub(crate) struct Shared<'a> {
     pub(crate) value_lens: ValueLens,
     pub(crate) scan_length: usize,
     pub(crate) seed: u64,
+    /// Operations a second that all clients offer. None if each goes on when it has its answer.
+    pub(crate) rate: Option<u64>,
     pub(crate) max_ops: Option<u64>,
     /// Whether the run is not measured yet. Then the first stage lasts, and clients draw other
     /// numbers than later.
@@ -122,6 +124,7 @@ impl<'a> Shared<'a> {
             value_lens: plan.value_lens.clone(),
             scan_length: plan.scan_length,
             seed: plan.seed,
+            rate: plan.rate,
             max_ops: plan.end.ops,
             is_warming: false,
             freshness: Freshness::new(plan.records),
@@ -150,6 +153,12 @@ impl<'a> Shared<'a> {
             wrongs: self.wrongs,
             ..Self::new(plan, self.engine)
         }
+    }
+
+    /// Whether nothing is left to do.
+    pub(super) fn is_over(&self) -> bool {
+        let begun = || self.next.load(Ordering::Relaxed);
+        self.stop.load(Ordering::Relaxed) || self.max_ops.is_some_and(|most| begun() >= most)
     }
 
     pub(super) fn workload(&self) -> Workload {

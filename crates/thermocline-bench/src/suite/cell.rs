@@ -59,7 +59,7 @@ pub(crate) struct Cell {
 }
 
 /// Flags that decide what is loaded.
-const CONTENT: [&str; 10] = [
+const CONTENT: [&str; 12] = [
     "data-size",
     "record-size",
     "fast-capacity",
@@ -68,12 +68,15 @@ const CONTENT: [&str; 10] = [
     "block-size-fast",
     "block-size-slow",
     "compression",
+    "slow-capacity",
+    "rocksdb-fast-levels",
     "trace",
     "trace-copies",
 ];
 
 /// Flags that loading does without, because loading is not what is measured.
-const RUN_ONLY: [&str; 8] = [
+const RUN_ONLY: [&str; 9] = [
+    "rate",
     "expect-slow-iops",
     "expect-slow-bandwidth",
     "warm-up",

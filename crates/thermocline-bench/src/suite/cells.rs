@@ -303,10 +303,12 @@ pub(crate) mod tests {
         assert!(words.ends_with("--keep --phase load"), "{words}");
         let emulated = SMALL.replacen(
             "threads = 2",
-            "slow-iops = 9\nwarm-up = \"1s\"\nwarm-up-unthrottled = true",
+            "rate = 500\nslow-iops = 9\nwarm-up = \"1s\"\nwarm-up-unthrottled = true",
             1,
         );
-        let words = of(&emulated).unwrap()[0].load_words().join(" ");
+        let cells = of(&emulated).unwrap();
+        assert!(cells[0].command().contains("--rate 500"));
+        let words = cells[0].load_words().join(" ");
         assert!(words.contains("--duration 3s --fast"), "{words}");
     }
 

@@ -29,10 +29,7 @@ pub(super) fn host(args: &SuiteArgs) -> Result<Host> {
     for dir in [fast, slow] {
         fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;
     }
-    Ok(Host::with_disks(&Dirs {
-        fast: fast.clone(),
-        slow: slow.clone(),
-    }))
+    Ok(Host::with_disks(&Dirs::two(fast.clone(), slow.clone())))
 }
 
 /// When the suite begins, has `probe` measure what the named disks can do, the slow one under
@@ -63,7 +60,7 @@ pub(super) fn probe_once(
     }
     let probed = probe(&ProbeArgs {
         fast: fast.clone(),
-        slow: slow.clone(),
+        slow: vec![slow.clone()],
         slow_device: SlowDeviceArgs::default(),
     })?;
     replace(&path, &serde_json::to_vec_pretty(&probed)?)
@@ -149,7 +146,7 @@ mod tests {
         let path = out.path().join(NAME);
         let probe_at = |has_results, speed| {
             let probe = |disks: &ProbeArgs| {
-                assert_eq!(disks.slow, Path::new("/missing/slow"));
+                assert_eq!(disks.slow, [Path::new("/missing/slow")]);
                 let disk = DiskProbe {
                     sequential_read_bytes_s: Some(speed),
                     ..DiskProbe::default()
@@ -157,6 +154,7 @@ mod tests {
                 Ok(Probe {
                     fast: DiskProbe::default(),
                     slow: disk,
+                    slower: Vec::new(),
                 })
             };
             let args = named(None);

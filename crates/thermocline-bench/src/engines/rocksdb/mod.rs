@@ -47,9 +47,9 @@ impl EngineKind for RocksDb {
     }
 
     fn check(&self, settings: &Settings) -> Result<()> {
-        settings.refuse_record_cache(self.name())?;
+        settings.refuse_what_is_ours(self.name())?;
         ensure!(
-            *self == RocksDb::FastOnly || !settings.slow_device.is_limited(),
+            *self == RocksDb::FastOnly || !settings.emulates(),
             "engine `{}`: the --slow flags emulate a slow disk inside our engine only; \
              put --slow on a slow disk",
             self.name()
@@ -136,16 +136,27 @@ fn options(kind: RocksDb, settings: &Settings, dirs: &Dirs) -> Result<Options> {
         // A level goes to the first path that its target and those above fit into. With a
         // base of a twelfth, L1 and L2 take eleven twelfths of the fast tier; a larger base
         // would put L2, or a varying one any level, silently on the slow disk.
+        let base = settings.fast_capacity / 12;
         options.set_level_compaction_dynamic_level_bytes(false);
-        options.set_max_bytes_for_level_base(settings.fast_capacity / 12);
+        options.set_max_bytes_for_level_base(base);
+        let fast = settings.rocksdb_fast_levels;
+        let fast = fast.map_or(settings.fast_capacity, |levels| holding(levels, base));
         options.set_db_paths(&[
-            DBPath::new(&dirs.fast, settings.fast_capacity)?,
+            DBPath::new(&dirs.fast, fast)?,
             DBPath::new(&dirs.slow, u64::MAX)?,
         ]);
     } else {
         options.set_max_bytes_for_level_base(4 * settings.memtable);
     }
     Ok(options)
+}
+
+/// The size of a path with room for the targets of `levels` levels and not of one more, where L1
+/// has `base` bytes. RocksDB takes L0 for as large as L1 (`LevelCompactionBuilder::GetPathId`), and
+/// each level below for ten times the one above.
+fn holding(levels: u32, base: u64) -> u64 {
+    let below_l0 = (1..levels).map(|level| 10u64.saturating_pow(level - 1));
+    base.saturating_mul(1 + below_l0.sum::<u64>())
 }
 
 struct Store {
@@ -251,10 +262,7 @@ mod tests {
     use crate::run;
 
     fn dirs(root: &Path) -> Dirs {
-        Dirs {
-            fast: root.join("fast"),
-            slow: root.join("slow"),
-        }
+        Dirs::two(root.join("fast"), root.join("slow"))
     }
 
     #[test]
@@ -282,6 +290,65 @@ mod tests {
         );
         assert!(measured.counters.dram_hit_rate() < Some(1.0));
         engine.close().unwrap();
+    }
+
+    #[test]
+    fn the_levels_that_are_asked_for_lie_on_the_fast_disk() {
+        for fast_levels in [1, 2, 3, 4] {
+            // L1 has 128 KiB, L2 1.25 MiB, L3 the rest.
+            let flags = format!(
+                "--engine rocksdb --rocksdb-fast-levels {fast_levels} --data-size 8MiB \
+                 --fast-capacity 1536KiB --memory 4MiB --memtable 64KiB"
+            );
+            let plan = parse(&flags).unwrap().plan().unwrap();
+            let root = tempfile::tempdir().unwrap();
+            let dirs = dirs(root.path());
+            let engine = plan.engine.open(&plan.settings, &dirs).unwrap();
+            run::load(&plan, engine.as_ref(), &mut ()).unwrap();
+            let counters = engine.counters().unwrap();
+            engine.close().unwrap();
+
+            let options = options(RocksDb::Tiered, &plan.settings, &dirs).unwrap();
+            let db = DB::open_for_read_only(&options, &dirs.fast, false).unwrap();
+            let (mut levels, mut slow_bytes) = ([0; 7], 0);
+            for file in db.live_files().unwrap() {
+                let name = file.name.trim_start_matches('/');
+                let places = [&dirs.fast, &dirs.slow].map(|dir| dir.join(name).exists());
+                let is_fast = file.level < fast_levels;
+                let found = format!("{fast_levels} fast: {name} of L{}", file.level);
+                assert_eq!(places, [is_fast, !is_fast], "{found}");
+                levels[file.level as usize] += 1;
+                slow_bytes += u64::from(!is_fast) * file.size as u64;
+            }
+            assert!(
+                levels[1] > 0 && levels[2] > 0 && levels[3] > 0,
+                "{levels:?}"
+            );
+            // Files that are not needed any more may still be there.
+            assert!(counters.sd_bytes >= Some(slow_bytes), "{counters:?}");
+            assert!(counters.fd_bytes > Some(0));
+        }
+    }
+
+    /// As RocksDB adds them up: L0 and L1 have the base, L2 ten times that.
+    #[test]
+    fn a_path_has_room_for_its_levels_and_not_for_one_more() {
+        let sizes = [1, 2, 3, 4, 6].map(|levels| holding(levels, 7));
+        assert_eq!(sizes, [1, 2, 12, 112, 11_112].map(|bases| 7 * bases));
+    }
+
+    #[test]
+    fn what_it_has_not_is_refused() {
+        for (flags, words) in [
+            ("--fast a --slow b --slow c", "has one slow tier at most"),
+            ("--slow-capacity 1GB", "leave out --slow-capacity"),
+        ] {
+            for engine in ["rocksdb", "rocksdb-slow-only", "fjall"] {
+                let flags = format!("--engine {engine} {flags}");
+                let error = parse(&flags).unwrap().plan().err().unwrap().to_string();
+                assert!(error.contains(words) && error.contains(engine), "{error}");
+            }
+        }
     }
 
     #[test]

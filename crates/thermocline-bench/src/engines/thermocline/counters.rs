@@ -5,13 +5,14 @@ use thermocline::metrics::{CompactionMetrics, HotRapMetrics, Metrics, TierMetric
 
 use crate::accounts::{Activity, ByActivity, ByDisk, Io};
 use crate::compactions::LevelCompactions;
-use crate::counters::{Counters, HotCounters, RecordCacheCounters};
+use crate::counters::{Counters, HotCounters, RecordCacheCounters, TierCounters};
 
 /// The counters that a benchmark makes of the store's metrics.
 pub(super) fn of(metrics: &Metrics) -> Counters {
     let fast = metrics.tiers.first();
     // A store without a slow tier reads nothing from it. That is not the same as unknown.
-    let slow = |value: fn(&TierMetrics) -> u64| Some(metrics.tiers.get(1).map_or(0, value));
+    let slow_tiers = metrics.tiers.get(1..).unwrap_or_default();
+    let slow = |value: fn(&TierMetrics) -> u64| Some(slow_tiers.iter().map(value).sum());
     let compactions = |bytes: fn(&CompactionMetrics) -> &[u64]| {
         let jobs = metrics.compactions.iter();
         Some(jobs.flat_map(bytes).sum())
@@ -35,9 +36,10 @@ pub(super) fn of(metrics: &Metrics) -> Counters {
         cpu: Some(cpu(metrics)),
         silent_threads: false,
         io: Some(ByDisk {
-            fast: io(metrics, 0),
-            slow: io(metrics, 1),
+            fast: io(fast),
+            slow: io(slow_tiers),
         }),
+        tiers: Some(metrics.tiers.iter().map(tier).collect()),
         record_cache: metrics.record_cache.as_ref().map(record_cache),
         hotness: metrics.hotrap.as_ref().map(hotness),
         stall_seconds: Some(metrics.stalls.slowed_seconds + metrics.stalls.stopped_seconds),
@@ -86,9 +88,17 @@ fn cpu(metrics: &Metrics) -> ByActivity<f64> {
     cpu
 }
 
-fn io(metrics: &Metrics, tier: usize) -> ByActivity<Io> {
+fn tier(tier: &TierMetrics) -> TierCounters {
+    TierCounters {
+        bytes: tier.file_bytes,
+        io: io([tier]),
+    }
+}
+
+/// The I/O of some tiers together.
+fn io<'a>(tiers: impl IntoIterator<Item = &'a TierMetrics>) -> ByActivity<Io> {
     let mut by_activity = ByActivity::default();
-    for io in metrics.tiers.get(tier).iter().flat_map(|tier| &tier.io) {
+    for io in tiers.into_iter().flat_map(|tier| &tier.io) {
         let activity = match io.purpose {
             Purpose::Wal => Activity::Write,
             // The cache exists for reads, and reads fill it.

@@ -1,5 +1,5 @@
-//! Our engine: over two tiers, placed by hotness or by level; over the slow tier with the fast one
-//! as a cache of blocks; and over the fast tier alone.
+//! Our engine: over two tiers or more, placed by hotness or by level; over the slow tier with the
+//! fast one as a cache of blocks; and over the fast tier alone.
 
 mod counters;
 
@@ -11,7 +11,7 @@ use thermocline::{Db, HotRapOptions, Options, Placement, SystemClock, TierOption
 
 use crate::counters::Counters;
 use crate::engine::{Engine, EngineKind};
-use crate::settings::{Compression, Dirs, Durability, Settings};
+use crate::settings::{Compression, Dirs, Durability, Settings, SlowTier};
 
 /// A block is closed once it is past its size, by at most a record. The flash cache puts 60 bytes
 /// before it and fills up the page. Blocks that are smaller by this amount, with records of up to 1
@@ -26,9 +26,9 @@ const LEAST_BLOCK: u64 = 512;
 /// How our engine is set up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Thermocline {
-    /// Two tiers, records placed by hotness.
+    /// A fast tier and slow ones, records placed by hotness.
     HotRap,
-    /// Two tiers, records placed by level: what hotness is measured against.
+    /// The same, records placed by level: what hotness is measured against.
     Leveled,
     /// All tables on the slow disk, and the fast one as a cache of their blocks: hotness without
     /// moving records.
@@ -51,6 +51,7 @@ impl EngineKind for Thermocline {
 
     fn files(&self) -> &'static str {
         match self {
+            // States of more tiers are told apart by their capacities.
             Thermocline::HotRap | Thermocline::Leveled => "two tiers",
             #[cfg(feature = "flash-cache")]
             Thermocline::FlashCache => "all on the slow tier",
@@ -63,34 +64,34 @@ impl EngineKind for Thermocline {
     }
 
     fn check(&self, settings: &Settings) -> Result<()> {
+        #[cfg(feature = "flash-cache")]
+        if self.has_flash_cache() {
+            settings.refuse_more_tiers(self.name())?;
+        }
+        let further = 1..=settings.slower.len();
         let names = Dirs {
             fast: "fast".into(),
             slow: "slow".into(),
+            slower: further.map(|n| format!("slower-{n}").into()).collect(),
         };
         Ok(self.options(settings, &names).validate()?)
     }
 
     fn open(&self, settings: &Settings, dirs: &Dirs) -> Result<Box<dyn Engine>> {
         let mut builder = Db::builder(self.options(settings, dirs));
-        let device = (self.is_tiered() && settings.slow_device.is_limited()).then(|| Emulated {
-            medium: Throttled::new(
-                Arc::new(Disk::default()),
-                settings.slow_device.limits(),
-                Arc::new(SystemClock::default()),
-            ),
-            limits: settings.slow_device.limits(),
-        });
-        if let Some(device) = &device {
-            builder = builder.medium(1, Arc::new(device.medium.clone()));
+        let mut devices = Vec::new();
+        for (tier, device) in self.emulated(settings) {
+            builder = builder.medium(tier, Arc::new(device.medium.clone()));
+            devices.push(device);
         }
         Ok(Box::new(Store {
             db: builder.open()?,
-            device,
+            devices,
             silent_threads: self.has_flash_cache(),
         }))
     }
 
-    /// Makes a checkpoint, without the emulated slow disk, because copying is not what is measured.
+    /// Makes a checkpoint, without emulated slow disks, because copying is not what is measured.
     /// It is placed by level, so that the source is the same for whichever engine runs on the copy.
     fn copy(&self, settings: &Settings, from: &Dirs, to: &Dirs) -> Result<()> {
         let mut options = self.options(settings, from);
@@ -98,10 +99,8 @@ impl EngineKind for Thermocline {
             options.placement = Placement::ByLevel;
         }
         let db = Db::open(options)?;
-        let mut targets = vec![to.fast.clone()];
-        if self.is_tiered() {
-            targets.push(to.slow.clone());
-        }
+        let tiers = 1 + self.slow_tiers(settings).count();
+        let targets: Vec<_> = to.each().take(tiers).cloned().collect();
         db.checkpoint(&targets)?;
         db.close()?;
         Ok(())
@@ -109,8 +108,17 @@ impl EngineKind for Thermocline {
 }
 
 impl Thermocline {
-    fn is_tiered(self) -> bool {
-        self != Thermocline::FastOnly
+    /// The slow tiers that it uses.
+    fn slow_tiers(self, settings: &Settings) -> impl Iterator<Item = SlowTier> {
+        let is_tiered = self != Thermocline::FastOnly;
+        settings.slow_tiers().filter(move |_| is_tiered)
+    }
+
+    /// The tiers whose disks are emulated, with these.
+    fn emulated(self, settings: &Settings) -> impl Iterator<Item = (usize, Emulated)> {
+        let tiers = (1..).zip(self.slow_tiers(settings));
+        let limited = tiers.filter(|(_, tier)| tier.device.is_limited());
+        limited.map(|(number, tier)| (number, Emulated::new(tier.device.limits())))
     }
 
     fn has_flash_cache(self) -> bool {
@@ -133,18 +141,24 @@ impl Thermocline {
 
     fn options(self, settings: &Settings, dirs: &Dirs) -> Options {
         let fast = TierOptions::fast(&dirs.fast).block_size(settings.block_size_fast as usize);
-        let tiers = if self.is_tiered() {
-            let slow = TierOptions::slow(&dirs.slow)
+        let mut tiers = vec![fast];
+        for (dir, tier) in dirs.each_slow().zip(self.slow_tiers(settings)) {
+            let slow = TierOptions::slow(dir)
                 .block_size(self.block_size_slow(settings) as usize)
                 .compression(match settings.compression {
                     Compression::None => thermocline::Compression::None,
                     Compression::Lz4 => thermocline::Compression::Lz4,
                     Compression::Zstd(level) => thermocline::Compression::Zstd(level),
                 });
-            vec![fast.capacity(settings.fast_capacity), slow]
-        } else {
-            vec![fast]
-        };
+            tiers.push(match tier.capacity {
+                Some(bytes) => slow.capacity(bytes),
+                None => slow,
+            });
+        }
+        // With nothing below it, the fast tier holds everything.
+        if let [fast, _, ..] = tiers.as_mut_slice() {
+            fast.capacity = settings.fast_capacity;
+        }
         let mut options = Options::with_tiers(tiers);
         options.memory = settings.memory;
         options.block_cache = Some(settings.cache);
@@ -188,9 +202,19 @@ struct Emulated {
     limits: Limits,
 }
 
+impl Emulated {
+    fn new(limits: Limits) -> Self {
+        let (disk, clock) = (Disk::default(), SystemClock::default());
+        Self {
+            medium: Throttled::new(Arc::new(disk), limits, Arc::new(clock)),
+            limits,
+        }
+    }
+}
+
 struct Store {
     db: Db,
-    device: Option<Emulated>,
+    devices: Vec<Emulated>,
     /// Whether a flash cache has threads of its own, which are not measured.
     silent_threads: bool,
 }
@@ -233,7 +257,7 @@ impl Engine for Store {
     }
 
     fn throttle(&self, on: bool) {
-        if let Some(device) = &self.device {
+        for device in &self.devices {
             device
                 .medium
                 .set_limits(if on { device.limits } else { Limits::default() });
@@ -254,10 +278,8 @@ mod tests {
     use crate::run;
 
     fn dirs(root: &std::path::Path, name: &str) -> Dirs {
-        Dirs {
-            fast: root.join(format!("{name}-fast")),
-            slow: root.join(format!("{name}-slow")),
-        }
+        let [fast, slow] = ["fast", "slow"].map(|tier| root.join(format!("{name}-{tier}")));
+        Dirs::two(fast, slow)
     }
 
     /// Regression: what the log puts around a record counted as handed in: 9 bytes each, RocksDB's
@@ -343,6 +365,73 @@ mod tests {
         assert_eq!(counters.compaction_write_bytes, Some(written));
         assert_eq!(counters.hotness, None);
         assert!(!counters.silent_threads, "each says what it did");
+    }
+
+    /// Which tier holds what is the placement's affair: this is about what the bench hands over.
+    #[test]
+    fn three_tiers_are_handed_over_copied_throttled_and_counted() {
+        let flags = "--engine leveled --data-size 4MiB --memory 2MiB --cache 64KiB --memtable 64KiB \
+             --fast-capacity 2MiB --fast a --slow b --slow c --slow-iops 0,100000 --slow-capacity 64MiB \
+             --ops 3000 --workload uh";
+        let plan = parse(flags).unwrap().plan().unwrap();
+        let root = tempfile::tempdir().unwrap();
+        let three = |name: &str| Dirs {
+            slower: vec![root.path().join(format!("{name}-slower"))],
+            ..dirs(root.path(), name)
+        };
+        let options = Thermocline::Leveled.options(&plan.settings, &three("a"));
+        let tiers = options.tiers.iter().map(|tier| (&tier.path, tier.capacity));
+        let capacities = [2 << 20, 64 << 20, u64::MAX];
+        assert!(tiers.eq(three("a").each().zip(capacities)), "{options:?}");
+
+        let engine = plan.engine.open(&plan.settings, &three("a")).unwrap();
+        run::load(&plan, engine.as_ref(), &mut ()).unwrap();
+        engine.close().unwrap();
+        let copy = three("b");
+        plan.engine
+            .copy(&plan.settings, &three("a"), &copy)
+            .unwrap();
+        let engine = plan.engine.open(&plan.settings, &copy).unwrap();
+        let measured = run::measure(&plan, engine.as_ref(), &mut ()).unwrap();
+        assert_eq!(measured.wrongs.count(), 0, "{:?}", measured.wrongs);
+        let counters = measured.counters;
+        engine.close().unwrap();
+        let tiers = counters.tiers.unwrap();
+        assert_eq!(tiers.len(), 3);
+        let slow = tiers[1].bytes + tiers[2].bytes;
+        assert!(
+            slow > 1 << 20,
+            "most of the data is on slow tiers: {tiers:?}"
+        );
+        assert_eq!(
+            (counters.fd_bytes, counters.sd_bytes),
+            (Some(tiers[0].bytes), Some(slow))
+        );
+        let read = tiers.iter().map(|tier| tier.io.sum().read_ops);
+        assert_eq!(counters.sd_read_ops, Some(read.skip(1).sum()));
+        assert!(counters.sd_read_ops > Some(0));
+    }
+
+    #[test]
+    fn each_emulated_disk_has_its_own_limits_and_can_be_let_go() {
+        let flags = "--data-size 4MiB --fast a --slow b --slow c --slow d --slow-iops 0,70,90";
+        let plan = parse(flags).unwrap().plan().unwrap();
+        let devices: Vec<_> = Thermocline::HotRap.emulated(&plan.settings).collect();
+        let limits = |throttled: &(usize, Emulated)| (throttled.0, throttled.1.limits.read_iops);
+        assert!(devices.iter().map(limits).eq([(2, 70), (3, 90)]));
+        let mut none = Thermocline::FastOnly.emulated(&plan.settings);
+        assert!(none.next().is_none());
+    }
+
+    #[cfg(feature = "flash-cache")]
+    #[test]
+    fn a_flash_cache_has_two_tiers() {
+        let flags = "--engine flash-cache --fast a --slow b --slow c";
+        let error = parse(flags).unwrap().plan().err().unwrap().to_string();
+        assert!(
+            error.contains("`flash-cache`: has one slow tier at most"),
+            "{error}"
+        );
     }
 
     #[test]

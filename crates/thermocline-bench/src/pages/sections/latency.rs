@@ -134,6 +134,10 @@ fn is_bound(cell: &Cell, probe: &Value) -> bool {
 /// that is not known. The limit is the emulated one, or what the command expects of a real disk, or
 /// what the probe found.
 fn load_of_slow_disk(cell: &Cell, run: &Run, probe: &Value) -> Option<f64> {
+    // Of several slow disks, only the sum of their I/O is read.
+    if !run.settings.slower.is_empty() {
+        return None;
+    }
     let seconds = run.seconds.filter(|seconds| *seconds > 0.0)?;
     let emulated = &run.settings.slow_device;
     let disk = run.slow_probe.as_ref().unwrap_or(&probe["slow"]);

@@ -259,7 +259,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::results::tests::cell;
+    use crate::results::tests::{SlowTier, cell};
 
     #[test]
     fn cells_of_one_figure_and_record_size_share_a_panel() {
@@ -291,10 +291,11 @@ mod tests {
     /// from the disk and of 256 MiB from a cache of 600 MiB were bars of one group.
     #[test]
     fn what_engines_are_given_alike_tells_panels_apart() {
-        let others: [fn(&mut Run); 12] = [
+        let others: [fn(&mut Run); 15] = [
             |run| run.records = 7,
             |run| run.record_bytes = 7,
             |run| run.threads = 7,
+            |run| run.rate = Some(7),
             |run| run.settings.fast_capacity = 7,
             |run| run.settings.memory = 7,
             |run| run.settings.cache = 7,
@@ -304,6 +305,8 @@ mod tests {
             |run| run.settings.slow_device.iops = None,
             |run| run.settings.slow_device.bandwidth = Some(7),
             |run| run.settings.slow_device.latency = Some(Duration::from_millis(7)),
+            |run| run.settings.slow_capacity = Some(7),
+            |run| run.settings.slower.push(SlowTier::default()),
         ];
         for (number, other) in others.into_iter().enumerate() {
             let mut cells = [

@@ -3,7 +3,7 @@
 use bytesize::ByteSize;
 
 use super::super::plot::thousands;
-use crate::results::{Cell, Run};
+use crate::results::{Cell, Run, SlowDevice};
 
 /// Which repeats of a cell are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,7 +58,7 @@ type Phrase = fn(&Run) -> Option<String>;
 
 const BEFORE_MEMORY: [Phrase; 2] = [|run| Some(records(run)), |run| Some(fast_tier(run))];
 
-const AFTER_MEMORY: [Phrase; 9] = [
+const AFTER_MEMORY: [Phrase; 11] = [
     |run| {
         let of_records = match run.settings.record_cache {
             0 => String::new(),
@@ -79,6 +79,14 @@ const AFTER_MEMORY: [Phrase; 9] = [
     |run| Some(durability(run)),
     |run| Some(threads(run)),
     slow_disk,
+    further_tiers,
+    |run| {
+        let levels = run.settings.rocksdb_fast_levels?;
+        Some(format!(
+            "{} with {levels} levels on the fast disk",
+            run.engine
+        ))
+    },
     |run| {
         let measured = run.seconds.map(|s| format!("{} s measured", seconds(s)));
         let warm_up = run
@@ -100,7 +108,7 @@ const AFTER_MEMORY: [Phrase; 9] = [
 /// What engines that are compared are given alike, at least by their command lines: not all of them
 /// are held to the memory. Block sizes, caches of records and the time to warm up are each engine's
 /// own.
-const GIVEN: [fn(&Run) -> String; 9] = [
+const GIVEN: [fn(&Run) -> String; 10] = [
     records,
     fast_tier,
     memory,
@@ -110,6 +118,7 @@ const GIVEN: [fn(&Run) -> String; 9] = [
     durability,
     threads,
     |run| slow_disk(run).unwrap_or_else(|| "no emulated slow disk".to_owned()),
+    |run| further_tiers(run).unwrap_or_else(|| "two tiers at most".to_owned()),
 ];
 
 /// What a run was given, phrase by phrase. Runs that differ in it are different experiments.
@@ -176,19 +185,32 @@ fn durability(run: &Run) -> String {
 }
 
 fn threads(run: &Run) -> String {
-    format!("{} threads", run.threads)
+    let offered = run.rate.map_or(String::new(), |rate| {
+        format!(" offering {} operations a second", thousands(rate as f64))
+    });
+    format!("{} threads{offered}", run.threads)
+}
+
+/// Tiers beyond the fast one and a slow one without a limit.
+fn further_tiers(run: &Run) -> Option<String> {
+    let limit = |bytes| format!(" of {}", size(bytes));
+    let mut tiers = Vec::new();
+    if let Some(bytes) = run.settings.slow_capacity {
+        tiers.push(format!("slow tier of {}", size(bytes)));
+    }
+    for tier in &run.settings.slower {
+        let capacity = tier.capacity.map_or(String::new(), limit);
+        let device = emulated(&tier.device).map_or(String::new(), |device| format!(" ({device})"));
+        tiers.push(format!("a slower tier{capacity}{device}"));
+    }
+    (!tiers.is_empty()).then(|| tiers.join(", "))
 }
 
 /// What the emulation of a slow disk lets it do. If none is emulated, what the command expects of
 /// the real one.
 pub(crate) fn slow_disk(run: &Run) -> Option<String> {
-    let device = &run.settings.slow_device;
-    let longer = device.latency.map(humantime::format_duration);
-    let longer = longer.map(|latency| format!("each operation {latency} longer"));
-    let emulated = [limits(device.iops, device.bandwidth), longer];
-    let emulated: Vec<String> = emulated.into_iter().flatten().collect();
-    if !emulated.is_empty() {
-        return Some(format!("emulated slow disk, {}", emulated.join(", ")));
+    if let Some(device) = emulated(&run.settings.slow_device) {
+        return Some(format!("emulated slow disk, {device}"));
     }
     let command = run.command.as_deref()?;
     let real = limits(
@@ -196,6 +218,15 @@ pub(crate) fn slow_disk(run: &Run) -> Option<String> {
         expected(command, "--expect-slow-bandwidth"),
     );
     real.map(|limits| format!("slow disk of {limits}"))
+}
+
+/// What an emulated device can do, if there is one.
+fn emulated(device: &SlowDevice) -> Option<String> {
+    let longer = device.latency.map(humantime::format_duration);
+    let longer = longer.map(|latency| format!("each operation {latency} longer"));
+    let words = [limits(device.iops, device.bandwidth), longer];
+    let words: Vec<String> = words.into_iter().flatten().collect();
+    (!words.is_empty()).then(|| words.join(", "))
 }
 
 /// In words.
@@ -316,6 +347,16 @@ mod tests {
             text.contains("; leveled on a state that hotrap loaded;"),
             "{text}"
         );
+    }
+
+    /// The capacity says nothing then.
+    #[test]
+    fn levels_on_the_fast_disk_are_said() {
+        let mut cells = ["hotrap", "rocksdb"].map(|engine| cell(engine, "uniform", &[1.0]));
+        cells[1].runs[0].settings.rocksdb_fast_levels = Some(4);
+        let text = line(&cells.iter().collect::<Vec<_>>(), Shown::Medians);
+        let said = "; rocksdb with 4 levels on the fast disk;";
+        assert!(text.contains(said), "{text}");
     }
 
     #[test]
