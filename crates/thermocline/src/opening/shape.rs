@@ -124,8 +124,8 @@ impl Shape {
         edits
     }
 
-    /// The heats of the tables that are left. A move takes its table out and adds it again, so heats
-    /// of tables that are taken out are kept until here.
+    /// The heats of the tables that are left. A move takes its table out and adds it again, so the
+    /// heats of tables that are taken out are kept until here.
     fn heats_of_tables(&self) -> impl Iterator<Item = (FileId, Heat)> {
         let heats = self.heats.iter();
         heats.filter_map(|(id, heat)| self.tables.contains_key(id).then_some((*id, *heat)))

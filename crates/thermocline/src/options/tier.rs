@@ -39,8 +39,8 @@ pub struct TierOptions {
     pub path: PathBuf,
     /// Bytes that the store may occupy there, everything counted (I8).
     pub capacity: u64,
-    /// What a GB (10⁹ bytes) on it costs in a month, in dollars. A [target](crate::Target) needs the
-    /// price of each tier; nobody can guess it.
+    /// What a GB (10⁹ bytes) on it costs in a month, in dollars. A [target](crate::Target) needs
+    /// the price of each tier; nobody can guess it.
     pub price_per_gb_month: Option<f64>,
     /// Uncompressed size in bytes at which a data block is closed.
     pub block_size: usize,
