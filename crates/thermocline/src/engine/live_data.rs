@@ -1,7 +1,7 @@
 //! How much of what tables hold is live, by the samples of keys that they carry.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 
 use super::Engine;
 use crate::table::{KeySample, SampledKey};
@@ -18,38 +18,94 @@ impl Engine {
         let live = trees.iter().map(|tree| live_of(&tree.pin().version));
         live.fold(0, u64::saturating_add)
     }
+
+    /// The part of all keys and values, 0 to 1, that is in two tables, because it was promoted.
+    pub(crate) fn part_that_is_there_twice(&self) -> f64 {
+        let (mut all, mut twice) = (0.0, 0.0);
+        for tree in self.all_trees() {
+            let version = tree.version();
+            all += version
+                .tables()
+                .map(|table| table.raw_bytes() as f64)
+                .sum::<f64>();
+            twice += twice_of(&version);
+        }
+        twice / f64::max(all, 1.0)
+    }
+}
+
+/// The samples of a version's tables.
+struct Samples<'a> {
+    of_tables: Vec<&'a KeySample>,
+    /// Keys with hashes up to this are in the samples of all tables that hold them.
+    bound: u64,
+    /// Bytes of keys and values in tables with a sample, and in those without.
+    sampled: u64,
+    unsampled: u64,
+}
+
+impl<'a> Samples<'a> {
+    fn of(version: &'a Version) -> Self {
+        let mut samples = Self {
+            of_tables: Vec::new(),
+            bound: u64::MAX,
+            sampled: 0,
+            unsampled: 0,
+        };
+        let mut entries = 0u64;
+        for table in version.tables() {
+            // If the end of a table cannot be read, that is an error of whoever reads the table.
+            let sample = table.table().ok();
+            let sample = sample.and_then(|table| table.properties().key_sample.as_ref());
+            match sample.and_then(|sample| Some((sample, sample.bound()?))) {
+                Some((sample, of_table)) => {
+                    samples.sampled = samples.sampled.saturating_add(table.raw_bytes());
+                    entries = entries.saturating_add(table.meta.entries);
+                    samples.bound = samples.bound.min(of_table);
+                    samples.of_tables.push(sample);
+                }
+                None => samples.unsampled = samples.unsampled.saturating_add(table.raw_bytes()),
+            }
+        }
+        if entries > MOST_KEYS {
+            samples.bound = samples.bound.min(u64::MAX / (entries / MOST_KEYS));
+        }
+        samples
+    }
+
+    fn keys(&self) -> impl Iterator<Item = (u64, SampledKey)> {
+        let samples = self.of_tables.iter();
+        samples.flat_map(|sample| sample.keys(self.bound))
+    }
 }
 
 fn live_of(version: &Version) -> u64 {
-    let (mut sampled, mut unsampled, mut entries) = (0u64, 0u64, 0u64);
-    let mut bound = u64::MAX;
-    let mut samples = Vec::new();
-    for table in version.tables() {
-        // If the end of a table cannot be read, that is an error of whoever reads the table.
-        let sample = table.table().ok();
-        let sample = sample.and_then(|table| table.properties().key_sample.as_ref());
-        match sample.and_then(|sample| Some((sample, sample.bound()?))) {
-            Some((sample, of_table)) => {
-                sampled = sampled.saturating_add(table.raw_bytes());
-                entries = entries.saturating_add(table.meta.entries);
-                bound = bound.min(of_table);
-                samples.push(sample);
-            }
-            None => unsampled = unsampled.saturating_add(table.raw_bytes()),
-        }
-    }
-    if entries > MOST_KEYS {
-        bound = bound.min(u64::MAX / (entries / MOST_KEYS));
-    }
-    let share = live_share(&samples, bound);
-    unsampled.saturating_add((sampled as f64 * share) as u64)
+    let samples = Samples::of(version);
+    let share = live_share(samples.keys());
+    let live = (samples.sampled as f64 * share) as u64;
+    samples.unsampled.saturating_add(live)
 }
 
-/// The live part of what `samples` stand for, 0 to 1, estimated from those of their keys whose hash
-/// is at most `bound`.
-fn live_share(samples: &[&KeySample], bound: u64) -> f64 {
+/// Bytes of keys and values that are in two tables of `version`: promotion leaves what it brings up
+/// below, too.
+fn twice_of(version: &Version) -> f64 {
+    let samples = Samples::of(version);
+    let mut seen = HashSet::new();
+    let (mut all, mut twice) = (0u64, 0u64);
+    for (hash, key) in samples.keys() {
+        let bytes = key.live.saturating_add(key.dead);
+        all = all.saturating_add(bytes);
+        if !seen.insert((hash, key.seq)) {
+            twice = twice.saturating_add(bytes);
+        }
+    }
+    samples.sampled as f64 * twice as f64 / all.max(1) as f64
+}
+
+/// The live part of what sampled keys stand for, 0 to 1.
+fn live_share(sampled: impl Iterator<Item = (u64, SampledKey)>) -> f64 {
     let mut keys: HashMap<u64, SampledKey> = HashMap::new();
-    for (hash, found) in samples.iter().flat_map(|sample| sample.keys(bound)) {
+    for (hash, found) in sampled {
         match keys.entry(hash) {
             Entry::Vacant(place) => {
                 place.insert(found);

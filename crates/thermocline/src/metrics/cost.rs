@@ -27,6 +27,10 @@ pub struct CostReport {
     pub held_up_by: Option<String>,
     /// What each target would buy, from the cheapest on, as tables are read of late.
     pub curve: Vec<CurvePoint>,
+    /// Bytes of the first tier that placement by hotness has filled with files.
+    pub fast_room_records_bytes: u64,
+    /// Bytes of it that hold copies of tables.
+    pub fast_room_tables_bytes: u64,
     /// Tables that were written anew on another tier since the store was opened.
     pub migrations: u64,
     /// Bytes of them that came to a faster tier.

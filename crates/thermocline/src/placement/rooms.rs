@@ -67,17 +67,32 @@ impl Engine {
 
     /// What each of `tree`'s levels down to Lf is to hold in the long run, in bytes.
     pub(crate) fn planned_levels(&self, tree: &Tree, shares: &Shares) -> [u64; MAX_LEVELS] {
-        let planned = (self.planned_room() as f64 * shares.of(tree)) as u64;
+        self.planned_levels_of(self.planned_room(), tree, shares)
+    }
+
+    /// The same, if all are to hold `room` together.
+    pub(crate) fn planned_levels_of(
+        &self,
+        room: u64,
+        tree: &Tree,
+        shares: &Shares,
+    ) -> [u64; MAX_LEVELS] {
+        let planned = (room as f64 * shares.of(tree)) as u64;
         let f = usize::from(tree.last_fast_level);
         LevelTargets::planned(&self.options, &self.sizes, planned, f, tree.averages.cold())
     }
 
     /// The room of the levels on the fast tier, to be divided between keyspaces.
     pub(crate) fn fast_rooms(&self) -> FastRooms {
+        self.fast_rooms_of(self.fast().planned_bytes())
+    }
+
+    /// The same, if `room` bytes were planned for the tier.
+    pub(crate) fn fast_rooms_of(&self, room: u64) -> FastRooms {
         let shares = self.shares();
-        let plan = SpacePlan::new(&self.options, &self.sizes, self.fast().planned_bytes());
+        let plan = SpacePlan::new(&self.options, &self.sizes, room);
         let planned = plan.levels;
-        let hot = self.placement.room_of_last_levels(self, &shares);
+        let hot = self.placement.room_of_last_levels(self, &shares, room);
         let hot = hot.map(|room| room.max(planned / 4));
         let ratio = self.options.level_ratio;
         let trees = self.keyspaces.trees.load();

@@ -4,10 +4,6 @@ use std::time::Duration;
 
 use crate::sync::atomic::{AtomicU32, Ordering};
 
-/// What is left of a temperature after a second without a read (Mutant's α). Half of it is left
-/// after 693 seconds.
-const KEPT_PER_SECOND: f64 = 0.999;
-
 /// A table's temperature at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Heat {
@@ -39,12 +35,13 @@ impl Heat {
         (self.watched > 0.0).then_some(f64::from(self.rate))
     }
 
-    /// This heat after another `seconds` with so many `reads`. Mutant gives a new epoch the weight
+    /// This heat after another `seconds` with so many `reads`. Of a temperature `kept` is left after
+    /// a second without a read (Mutant's α). Mutant gives a new epoch the weight
     /// 1 − α, so the first second of a table counts for more than all that follow for ten minutes.
     /// Here no epoch counts for more than a later one until the table is that old.
-    pub(crate) fn after(self, seconds: f64, reads: f64) -> Self {
+    pub(crate) fn after(self, seconds: f64, reads: f64, kept: f64) -> Self {
         let watched = f64::from(self.watched) + seconds;
-        let weight = (1.0 - KEPT_PER_SECOND.powf(seconds)).max(seconds / watched);
+        let weight = (1.0 - kept.powf(seconds)).max(seconds / watched);
         let rate = f64::from(self.rate);
         Self {
             rate: (rate + weight * (reads / seconds - rate)) as f32,
@@ -107,10 +104,13 @@ impl TableHeat {
         }
     }
 
-    /// Ends an epoch that took `length`, and begins the next.
-    pub(crate) fn end_epoch(&self, length: Duration) {
+    /// Ends an epoch that took `length`, and begins the next. Of a temperature `kept` is left after
+    /// a second without a read.
+    pub(crate) fn end_epoch(&self, length: Duration, kept: f64) {
         let reads = self.reads.swap(0, Ordering::Relaxed);
-        let next = self.get().after(length.as_secs_f64(), f64::from(reads));
+        let next = self
+            .get()
+            .after(length.as_secs_f64(), f64::from(reads), kept);
         self.rate.store(next.rate.to_bits(), Ordering::Relaxed);
         self.watched
             .store(next.watched.to_bits(), Ordering::Relaxed);
@@ -123,9 +123,12 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
+    /// Half is left after 693 seconds.
+    const KEPT: f64 = 0.999;
+
     fn read(heat: &TableHeat, reads: u32) -> f64 {
         (0..reads).for_each(|_| heat.count());
-        heat.end_epoch(SECOND);
+        heat.end_epoch(SECOND, KEPT);
         heat.get().known().unwrap()
     }
 
@@ -147,10 +150,10 @@ mod tests {
             rate: 80.0,
             watched: 5000.0,
         });
-        (0..693).for_each(|_| heat.end_epoch(SECOND));
+        (0..693).for_each(|_| heat.end_epoch(SECOND, KEPT));
         assert!((heat.get().rate - 40.0).abs() < 0.1, "{:?}", heat.get());
         // The same in one epoch.
-        heat.end_epoch(693 * SECOND);
+        heat.end_epoch(693 * SECOND, KEPT);
         assert!((heat.get().rate - 20.0).abs() < 0.1, "{:?}", heat.get());
     }
 }

@@ -22,7 +22,7 @@ use crate::metrics::Purpose;
 use crate::options::MAX_TIERS;
 use crate::record::Record;
 use crate::storage::IoBuf;
-use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Arc, Mutex};
 use crate::tier::{CopySlot, Tier, TierFile};
 use crate::value::Value;
@@ -92,8 +92,6 @@ pub(crate) struct Table {
     is_apart: AtomicBool,
     /// Its copy on a faster tier, if there is one.
     pub(super) copy: Arc<CopySlot>,
-    /// Blocks read recently from the table because it had no copy.
-    pub(super) reads: AtomicU32,
     pub(super) heat: Arc<TableHeat>,
     pub(super) cache: Arc<BlockCache>,
 }
@@ -127,7 +125,6 @@ impl Table {
             loading: Mutex::new(()),
             is_apart: AtomicBool::new(false),
             copy: Arc::default(),
-            reads: AtomicU32::new(0),
             heat: Arc::new(TableHeat::new(Heat::default())),
             cache,
         };

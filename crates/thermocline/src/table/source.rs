@@ -8,7 +8,6 @@ use crate::error::Result;
 use crate::metrics::Purpose;
 use crate::storage::{IoBuf, ReadRequest};
 use crate::sync::Arc;
-use crate::sync::atomic::Ordering;
 use crate::tier::{CopySlot, TableCopy, Tier, TierFile};
 
 /// The file that blocks are read from.
@@ -157,7 +156,6 @@ impl Table {
         }
         let read = read?;
         self.count_device_read(&read, purpose, trace);
-        self.reads.fetch_add(1, Ordering::Relaxed);
         self.decode_read(read, handle)
     }
 
@@ -172,16 +170,5 @@ impl Table {
     /// The slot for its copy, which may be empty.
     pub(crate) fn copy(&self) -> &Arc<CopySlot> {
         &self.copy
-    }
-
-    /// Blocks read recently from the table because it had no copy.
-    pub(crate) fn recent_reads(&self) -> u32 {
-        self.reads.load(Ordering::Relaxed)
-    }
-
-    /// Halves the count of recent reads.
-    pub(crate) fn age_reads(&self) {
-        // Reads that are counted meanwhile may be lost: the count is only a hint.
-        self.reads.store(self.recent_reads() / 2, Ordering::Relaxed);
     }
 }

@@ -37,6 +37,8 @@ pub(crate) fn copy_number(name: &str) -> Option<u64> {
 pub(super) struct Copies {
     /// Bytes of finished copies, and of the one being written.
     bytes: AtomicU64,
+    /// Most bytes that they may take, and 1 more; 0 if they take what nobody else uses.
+    paid: AtomicU64,
     /// The copy that is being written. Locked while the copy is begun, appended to and finished.
     /// Taken before `slots`.
     unfinished: Mutex<Option<Unfinished>>,
@@ -52,6 +54,17 @@ impl Tier {
     /// Bytes of finished copies, and of the one being written.
     pub(crate) fn copied_bytes(&self) -> u64 {
         self.copies.bytes.load(Ordering::Relaxed)
+    }
+
+    /// From now on copies may take `bytes`, or, without a number, what nobody else uses.
+    pub(crate) fn pay_for_copies(&self, bytes: Option<u64>) {
+        let paid = bytes.map_or(0, |bytes| bytes.saturating_add(1));
+        self.copies.paid.store(paid, Ordering::Relaxed);
+    }
+
+    /// Bytes that copies may take, if somebody has said how many.
+    pub(super) fn paid_for_copies(&self) -> Option<u64> {
+        self.copies.paid.load(Ordering::Relaxed).checked_sub(1)
     }
 
     /// Runs `write`. If the device has no space, gives up the copies and runs `write` once more.

@@ -78,7 +78,6 @@ impl Tier {
     }
 
     /// Plans for `bytes` from now on.
-    #[cfg(test)]
     pub(crate) fn plan_for(&self, bytes: u64) {
         let planned = bytes.min(self.capacity());
         self.space.planned.store(planned, Ordering::Relaxed);
@@ -124,11 +123,18 @@ impl Tier {
         self.capacity().saturating_sub(self.taken_bytes())
     }
 
-    /// Planned bytes that neither a job has claimed recently nor a copy uses. None on a tier
+    /// Planned bytes that neither a job has claimed recently nor a copy uses. Where copies are paid
+    /// for, what is paid and not used. None on a tier
     /// without a capacity, because it is unknown what its device holds.
     pub(crate) fn free_for_copies(&self) -> u64 {
         if self.is_unlimited() {
             return 0;
+        }
+        if let Some(paid) = self.paid_for_copies() {
+            // They give way to whoever claims the room, and until then it is paid for.
+            return paid
+                .min(self.free_for_jobs())
+                .saturating_sub(self.copied_bytes());
         }
         let least = self.space.least_free.iter();
         let unused = least.map(|least| least.load(Ordering::Relaxed)).min();

@@ -456,9 +456,10 @@ impl Engine {
         ramp(-(tier.free_bytes() as f64), -start, -stop)
     }
 
-    /// Bytes that compaction must still move to bring every level to its target.
+    /// Bytes that compaction must still move to bring every level to its target. What goes down for
+    /// the sake of a target in dollars is none of them: writers do not wait for it.
     pub(crate) fn compaction_debt(&self) -> u64 {
-        let rooms = self.fast_rooms();
+        let rooms = self.fast_rooms_of(self.fast().capacity());
         let debt = |tree: &Arc<Tree>| {
             let superversion = tree.pin();
             let targets = tree.targets_in(&rooms, self, &superversion.version);

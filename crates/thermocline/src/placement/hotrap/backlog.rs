@@ -8,6 +8,7 @@
 
 use super::HotRap;
 use crate::engine::Engine;
+use crate::placement::SpacePlan;
 use crate::version::MAX_LEVELS;
 
 /// Writers are all but stopped once a backlog takes this part of what hot records are worth.
@@ -17,10 +18,13 @@ impl HotRap {
     /// How much a backlog costs the hot records: 0 for nothing, 1 for as much as it may cost.
     pub(crate) fn hot_set_pressure(&self, engine: &Engine) -> f64 {
         let shares = engine.shares();
+        // Writers are not to wait for what a target in dollars wants to go down: the capacity counts.
+        let capacity = engine.fast().capacity();
+        let room = SpacePlan::new(&engine.options, &engine.sizes, capacity).levels;
         let (mut waits, mut last) = (0, 0);
         for tree in engine.all_trees() {
             let f = usize::from(tree.last_fast_level);
-            let planned = engine.planned_levels(&tree, &shares);
+            let planned = engine.planned_levels_of(room, &tree, &shares);
             // L0 when its compaction is due, and as much again for what it brought down last.
             let l0 = 2 * engine.sizes.l0_trigger as u64 * engine.sizes.memtable_size;
             waits += backlog(&tree.bytes_on(0), &planned, f, l0);
@@ -34,7 +38,7 @@ impl HotRap {
         pressure(
             waits,
             worth.min(last),
-            self.room_of_last_fast_levels(engine, &shares),
+            self.room_of_last_fast_levels(engine, &shares, capacity),
         )
     }
 }

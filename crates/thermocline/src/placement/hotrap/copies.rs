@@ -6,6 +6,8 @@
 //! Whoever needs the room has it at once ([`crate::tier`]).
 
 use super::HotRap;
+use std::time::Duration;
+
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::executor::{Job, Lane, Step};
@@ -27,6 +29,9 @@ const LOOKS: u64 = 32;
 /// A slow disk needs about as long to copy a table as to read that part of its blocks one by one.
 /// So in a span, reads of a table cost about what its copy costs.
 const PART_READ: u64 = 8;
+
+/// What is left of a table's temperature after a second without a read: half of it after 69 s.
+const KEPT_PER_SECOND: f64 = 0.99;
 
 /// How far copying is. Time is counted in reads of the slow tier, for that is what copies save.
 #[derive(Debug, Default)]
@@ -88,10 +93,6 @@ impl HotRap {
         engine.fast().begin_span();
         let mut data = 0;
         for_each_slow_table(engine, |table| {
-            // A table that nobody has opened yet was not read.
-            if let Some(table) = table.lazy.opened() {
-                table.age_reads();
-            }
             data += table.meta.len;
         });
         let blocks = data
@@ -102,7 +103,7 @@ impl HotRap {
         self.copying.between.store(between, Ordering::Relaxed);
     }
 
-    fn schedule_copying(&self, engine: &Engine) {
+    pub(super) fn schedule_copying(&self, engine: &Engine) {
         let (Some(held), Some(hotrap)) = (engine.me(), self.me.upgrade()) else {
             return;
         };
@@ -118,11 +119,27 @@ impl HotRap {
     }
 }
 
-fn for_each_slow_table(engine: &Engine, mut act: impl FnMut(&Arc<TableHandle>)) {
+pub(super) fn for_each_slow_table(engine: &Engine, mut act: impl FnMut(&Arc<TableHandle>)) {
     for tree in engine.all_trees() {
         let pinned = tree.pin();
         let slow = pinned.version.tables().filter(|table| table.meta.tier > 0);
         slow.for_each(&mut act);
+    }
+}
+
+/// Reads a second of a table's blocks on a device, for each of its bytes.
+pub(super) fn density(table: &TableHandle) -> f64 {
+    let rate = table.lazy.heat().get().known().unwrap_or(0.0);
+    rate / table.meta.len.max(1) as f64
+}
+
+/// Ends an epoch of all tables' temperatures that took `length`. They fall faster than where tables
+/// are placed by them: when the hot records of a table have come up, the rest of it is cold.
+pub(super) fn end_epoch(engine: &Engine, length: Duration) {
+    for tree in engine.all_trees() {
+        let version = tree.version();
+        let heats = version.tables().map(|table| table.lazy.heat());
+        heats.for_each(|heat| heat.end_epoch(length, KEPT_PER_SECOND));
     }
 }
 
@@ -134,7 +151,7 @@ fn worth_a_copy(engine: &Engine) -> Option<(Arc<TableHandle>, Arc<Table>)> {
         let Some(opened) = table.lazy.opened() else {
             return;
         };
-        let worth = f64::from(opened.recent_reads()) / table.meta.len as f64;
+        let worth = density(table);
         let is_better = best.as_ref().is_none_or(|(most, _, _)| worth > *most);
         if worth > 0.0 && is_better && table.meta.len <= room && opened.copy().is_open() {
             best = Some((worth, Arc::clone(table), Arc::clone(opened)));

@@ -10,7 +10,7 @@ use crate::version::MAX_LEVELS;
 /// The part of the last fast level's room that the hot set may take. Nearly all: a hot record that
 /// does not fit costs a read of the slow tier each time it is read, and the picker finds the tables
 /// with most cold records, however few there are on average.
-const HOT_SHARE: f64 = 0.97;
+pub(super) const HOT_SHARE: f64 = 0.97;
 
 /// While the levels down to Lf are more than so many tables below Lf's target, everything that is
 /// read is promoted: an empty fast tier helps nobody.
@@ -86,9 +86,15 @@ impl HotRap {
         }
     }
 
-    /// What the last fast levels of all keyspaces may take: what is planned less everything else on
-    /// the tier, and less what the next compactions need while their inputs are still there.
-    pub(crate) fn room_of_last_fast_levels(&self, engine: &Engine, shares: &Shares) -> u64 {
+    /// What the last fast levels of all keyspaces may take if `planned` bytes are planned for the
+    /// tier: that, less everything else on the tier, and less what the next compactions need while
+    /// their inputs are still there.
+    pub(crate) fn room_of_last_fast_levels(
+        &self,
+        engine: &Engine,
+        shares: &Shares,
+        planned: u64,
+    ) -> u64 {
         let tier = engine.fast();
         let (mut last, mut job) = (0, 0);
         for tree in engine.all_trees() {
@@ -103,7 +109,8 @@ impl HotRap {
         // number can say, and output counts twice for a moment.
         let room = last.saturating_add(tier.free_for_jobs());
         let room = room.saturating_add(in_use.min(headroom));
-        room.saturating_sub(headroom.saturating_add(tier.unplanned_bytes()))
+        let unplanned = tier.capacity().saturating_sub(planned);
+        room.saturating_sub(headroom.saturating_add(unplanned))
     }
 }
 

@@ -42,6 +42,7 @@ impl HotRap {
             // worth filling.
             has_spare_room: AtomicBool::new(true),
             copying: Default::default(),
+            governor: Default::default(),
         })
     }
 

@@ -10,6 +10,7 @@ mod accesses;
 mod backlog;
 mod choice;
 mod copies;
+mod governor;
 pub(crate) mod hot_room;
 mod keeping;
 mod metrics;
@@ -22,6 +23,7 @@ mod settled;
 use std::sync::Weak;
 
 use self::copies::Copying;
+use self::governor::Governor;
 pub(super) use self::keeping::discard;
 use self::promotion::PromotionStats;
 pub(super) use self::promotion::{FrozenPromotion, PromotionGate};
@@ -53,6 +55,7 @@ pub(crate) struct HotRap {
     /// Whether the fast tier has room that nothing is due to fill.
     pub(crate) has_spare_room: AtomicBool,
     pub(crate) copying: Copying,
+    governor: Governor,
 }
 
 #[cfg(test)]

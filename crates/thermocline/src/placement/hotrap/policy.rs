@@ -1,12 +1,15 @@
 //! The answers of placement by hotness.
 
+use std::time::Duration;
+
 use super::HotRap;
 use super::promotion::{Joining, Taken};
 use crate::engine::{Engine, Tree};
 use crate::error::Result;
 use crate::ids::KeyspaceId;
 use crate::levels::{BypassWorth, Hotness, Plan};
-use crate::metrics::{Activity, HeatReport, HotRapMetrics, IoMetrics};
+use crate::metrics::{Activity, CostReport, HeatReport, HotRapMetrics, IoMetrics};
+use crate::options::Target;
 use crate::placement::{Choice, Moved, PlacementPolicy, Read, Shares, Spilled};
 use crate::points::point;
 use crate::storage::Medium;
@@ -28,8 +31,8 @@ impl PlacementPolicy for HotRap {
         self.switches.retention && self.ralt.is_hot(tree.id, key)
     }
 
-    fn room_of_last_levels(&self, engine: &Engine, shares: &Shares) -> Option<u64> {
-        Some(self.room_of_last_fast_levels(engine, shares))
+    fn room_of_last_levels(&self, engine: &Engine, shares: &Shares, planned: u64) -> Option<u64> {
+        Some(self.room_of_last_fast_levels(engine, shares, planned))
     }
 
     /// Up if the fast tier has had room to spare of late. Else down, from where their hot records
@@ -97,6 +100,9 @@ impl PlacementPolicy for HotRap {
 
     fn after_change(&self, engine: &Engine) {
         self.update_hot_room(engine);
+        if engine.target.get() != Target::None {
+            self.tick_governor(engine, engine.clock.now());
+        }
     }
 
     /// If another keyspace has grown, a promotion cache may now hold more than its share. And one
@@ -118,7 +124,7 @@ impl PlacementPolicy for HotRap {
     }
 
     fn is_copying(&self) -> bool {
-        self.copying.runs.load(Ordering::Acquire)
+        self.copying.runs.load(Ordering::Acquire) || self.is_governing()
     }
 
     fn track(&self, keyspace: KeyspaceId) {
@@ -145,6 +151,16 @@ impl PlacementPolicy for HotRap {
 
     fn opened(&self, engine: &Engine) {
         self.update_hot_bytes(engine);
+        self.govern(engine, true);
+    }
+
+    #[inline]
+    fn tick(&self, engine: &Engine, now: Duration) {
+        self.tick_governor(engine, now);
+    }
+
+    fn target_set(&self, engine: &Engine) {
+        self.govern(engine, true);
     }
 
     fn copy_to(&self, engine: &Engine, target: &Tier) -> Option<PlacedBy> {
@@ -154,6 +170,10 @@ impl PlacementPolicy for HotRap {
     fn close(&self, engine: &Engine) {
         self.log_waiting_accesses(engine);
         engine.cpu.measured(Activity::Ralt, || self.ralt.close());
+    }
+
+    fn add_outlook(&self, engine: &Engine, report: &mut CostReport) {
+        self.add_cost(engine, report);
     }
 
     fn file_bytes(&self) -> u64 {

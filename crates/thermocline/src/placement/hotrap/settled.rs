@@ -19,6 +19,11 @@ impl Settled {
         after
     }
 
+    /// Lets the next measurement count in full.
+    pub(super) fn forget(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+
     /// As [`Settled::settle`], but falls at once: the least of late.
     pub(super) fn settle_low(&self, now: u64) -> u64 {
         let before = self.0.load(Ordering::Relaxed);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::candidates::Stock;
 use super::organizer::organize;
 use super::queue::Wanted;
-use super::{ByTable, RESISTANCE};
+use super::{ByTable, KEPT_PER_SECOND, RESISTANCE};
 use crate::engine::{Engine, Tree};
 use crate::executor::{Job, Lane, Step};
 use crate::levels::Plan;
@@ -115,7 +115,7 @@ fn end_epoch_of_tables(engine: &Engine, length: Duration) {
         let version = tree.version();
         version
             .tables()
-            .for_each(|table| table.lazy.heat().end_epoch(length));
+            .for_each(|table| table.lazy.heat().end_epoch(length, KEPT_PER_SECOND));
     }
 }
 

@@ -27,6 +27,10 @@ use queue::Queue;
 /// half of it on each side.
 const RESISTANCE: f64 = 0.02;
 
+/// What is left of a table's temperature after a second without a read (Mutant's α). Half of it is
+/// left after 693 seconds.
+const KEPT_PER_SECOND: f64 = 0.999;
+
 /// Placement by table.
 pub(crate) struct ByTable {
     /// For jobs, which keep it alive while they run.
@@ -53,7 +57,9 @@ impl Gets {
     fn end_epoch(&mut self, length: Duration, all: u64) {
         let reads = all.saturating_sub(self.until_now);
         self.until_now = all;
-        self.rate = self.rate.after(length.as_secs_f64(), reads as f64);
+        self.rate = self
+            .rate
+            .after(length.as_secs_f64(), reads as f64, KEPT_PER_SECOND);
     }
 }
 

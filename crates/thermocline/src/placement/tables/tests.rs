@@ -7,146 +7,11 @@ use std::time::Duration;
 
 use super::*;
 use crate::api::Db;
-use crate::clock::ManualClock;
-use crate::executor::Stepped;
-use crate::options::{Options, Placement, Target, TierOptions};
-use crate::points::Points;
-use crate::storage::{Medium, Memory};
+use crate::options::{Options, Placement, Target};
+use crate::storage::Memory;
 use crate::table::Heat;
+use crate::testing::priced::{RECORDS, Store, key, options, value};
 use crate::version::edit::PlacedBy;
-
-const VALUE: usize = 500;
-const RECORDS: u32 = 9000;
-
-/// Of a first tier at 0.5 $/GB/month and a last one at 0.1.
-const PRICES: [f64; 2] = [0.5, 0.1];
-
-/// A store of some 5 MB in tables of 16 KiB, whose clock the test turns. Every read is one of a
-/// device.
-struct Store {
-    db: Db,
-    clock: Arc<ManualClock>,
-    stepped: Arc<Stepped>,
-    points: Points,
-    medium: Arc<dyn Medium>,
-}
-
-fn options() -> Options {
-    let mut options = Options::with_tiers(vec![
-        TierOptions::fast("/fast")
-            .capacity(12 << 20)
-            .price(PRICES[0]),
-        TierOptions::slow("/slow").price(PRICES[1]),
-    ]);
-    options.placement = Placement::ByTable;
-    options.memory = 8 << 20;
-    options.memtable_size = Some(32 << 10);
-    options.table_size = Some(16 << 10);
-    options.block_cache = Some(0);
-    options.record_cache = Some(0);
-    options.seed = Some(1);
-    options
-}
-
-fn key(number: u32) -> String {
-    format!("key{number:05}")
-}
-
-impl Store {
-    fn on(medium: Arc<dyn Medium>, options: Options) -> Self {
-        let (clock, stepped) = (Arc::new(ManualClock::default()), Arc::new(Stepped::new(1)));
-        let points = Points::default();
-        let mut builder = Db::builder(options.clone())
-            .executor(stepped.clone())
-            .clock(clock.clone())
-            .points(points.clone());
-        for tier in 0..options.tiers.len() {
-            builder = builder.medium(tier, Arc::clone(&medium));
-        }
-        let db = builder.open().unwrap();
-        Self {
-            db,
-            clock,
-            stepped,
-            points,
-            medium,
-        }
-    }
-
-    /// A store with all records in tables below L0, old enough to move.
-    fn filled() -> Self {
-        Self::filled_with(options())
-    }
-
-    fn filled_with(options: Options) -> Self {
-        let store = Self::on(Arc::new(Memory::new()), options);
-        for number in 0..RECORDS {
-            // In an order that has each flush meet all tables below.
-            let number = number * 7 % RECORDS;
-            store.db.put(key(number), value(number)).unwrap();
-        }
-        store.db.compact_range::<&[u8]>(..).unwrap();
-        store.clock.advance(Duration::from_secs(60));
-        store.settle();
-        store
-    }
-
-    fn reopen(self, options: Options) -> Self {
-        self.db.close().unwrap();
-        Self::on(Arc::clone(&self.medium), options)
-    }
-
-    /// Ends the epoch, and does all that is due.
-    fn settle(&self) {
-        self.clock.advance(Duration::from_secs(1));
-        let engine = self.db.engine();
-        engine.placement.tick(engine, engine.clock.now());
-        self.db.wait_idle().unwrap();
-    }
-
-    /// Reads each of `numbers` once a second, for so many seconds.
-    fn read(&self, numbers: std::ops::Range<u32>, seconds: u32) {
-        for _ in 0..seconds {
-            for number in numbers.clone() {
-                self.check(number);
-            }
-            self.settle();
-        }
-    }
-
-    fn check(&self, number: u32) {
-        let found = self.db.get(key(number)).unwrap();
-        assert_eq!(found.as_deref(), Some(&value(number)[..]), "{number}");
-    }
-
-    fn check_all(&self) {
-        (0..RECORDS).for_each(|number| self.check(number));
-    }
-
-    /// The tier of the table below L0 that holds a record.
-    fn tier_of(&self, number: u32) -> u8 {
-        self.table_of(number).meta.tier
-    }
-
-    fn table_of(&self, number: u32) -> Arc<crate::version::TableHandle> {
-        let version = self.db.tree().version();
-        let mut levels = version.levels.iter().skip(1);
-        let found = levels.find_map(|level| level.find(key(number).as_bytes()));
-        Arc::clone(found.expect("a table"))
-    }
-
-    fn share_of_target(&self, target: f64) -> f64 {
-        self.db.cost().unwrap().now / target
-    }
-}
-
-/// What does not compress.
-fn value(number: u32) -> Vec<u8> {
-    let mut rng = <rand::rngs::SmallRng as rand::SeedableRng>::seed_from_u64(number.into());
-    let mut value = vec![0; VALUE];
-    rand::RngExt::fill(&mut rng, &mut value[..]);
-    value
-}
 
 #[test]
 fn the_bill_follows_a_target_down_and_up_and_nothing_is_lost() {
@@ -187,7 +52,7 @@ fn what_is_read_most_lies_on_the_fast_tier() {
                 .table_of(number)
                 .lazy
                 .heat()
-                .end_epoch(Duration::from_secs(10_000));
+                .end_epoch(Duration::from_secs(10_000), KEPT_PER_SECOND);
         }
     }
     store.check_all();
@@ -261,7 +126,9 @@ fn a_table_that_moves_down_a_level_keeps_its_tier_and_its_heat() {
     let (store, plan) = with_a_move();
     let l0 = Arc::clone(&store.db.tree().version().levels[0].tables[0]);
     store.db.get("key").unwrap();
-    l0.lazy.heat().end_epoch(Duration::from_secs(1));
+    l0.lazy
+        .heat()
+        .end_epoch(Duration::from_secs(1), KEPT_PER_SECOND);
     store.db.engine().start(store.db.tree(), plan).unwrap();
     store.stepped.drain();
     let version = store.db.tree().version();

@@ -79,13 +79,21 @@ impl Cold {
         let (end, mut last, mut idle) = (span() + spans, 0, 0);
         for key in self.model.keys().cycle() {
             self.scene.db.get(key).unwrap();
-            self.scene.drain();
+            self.pass(Duration::from_millis(500));
             idle = if reads() == last { idle + 1 } else { 0 };
             last = reads();
             if span() >= end || idle > RECORDS {
                 break;
             }
         }
+    }
+
+    /// Lets so much time pass, and does what is due then.
+    fn pass(&self, time: Duration) {
+        let engine = self.scene.engine();
+        engine.clock.sleep(time);
+        engine.placement.tick(&engine, engine.clock.now());
+        self.scene.drain();
     }
 
     fn fast(&self) -> Arc<crate::tier::Tier> {
@@ -284,8 +292,8 @@ fn the_table_that_is_read_most_is_copied_first() {
         for key in cold.model.keys().chain(keys.repeat(5)) {
             cold.scene.db.get(key).unwrap();
         }
+        cold.pass(Duration::from_secs(2));
     }
-    cold.scene.drain();
     assert_eq!(cold.files().len(), 1);
     assert!(table.table().unwrap().copy().get().is_some());
 }
@@ -566,7 +574,7 @@ fn a_table_that_cannot_be_read_as_a_whole_keeps_no_other_from_being_copied() {
                 cold.scene.db.get(key).unwrap();
             }
             copying.store(true, Ordering::Relaxed);
-            cold.scene.drain();
+            cold.pass(Duration::from_millis(500));
             copying.store(false, Ordering::Relaxed);
         }
     }
@@ -590,7 +598,7 @@ fn a_table_that_is_damaged_itself_keeps_its_copy() {
     let read_others = || {
         for key in cold.model.keys().skip(20) {
             cold.scene.db.get(key).unwrap();
-            cold.scene.drain();
+            cold.pass(Duration::from_millis(500));
         }
     };
     (0..6).for_each(|_| read_others());

@@ -1,0 +1,90 @@
+use super::*;
+use crate::options::{Options, Placement};
+use crate::testing::priced::{RECORDS, Store, options};
+
+fn by_hotness() -> Options {
+    let mut options = options();
+    options.placement = Placement::default();
+    options
+}
+
+#[test]
+fn records_have_what_they_are_worth_and_tables_the_rest() {
+    let divided = |paid, others, worth, before| {
+        let budget = Budget::new(paid, others, worth, before);
+        assert_eq!(budget.paid, paid);
+        budget.files
+    };
+    assert_eq!(divided(1000, 100, 300, None), 400);
+    assert_eq!(divided(1000, 100, 5000, None), 1000);
+    assert_eq!(divided(50, 100, 5000, None), 50);
+    // A little more or less is not worth rewriting anything for, unless it is not paid any more.
+    let before = Budget::new(1000, 100, 300, None);
+    assert_eq!(divided(1000, 100, 310, Some(before)), 400);
+    assert_eq!(divided(1000, 100, 330, Some(before)), 430);
+    assert_eq!(divided(395, 100, 290, Some(before)), 390);
+}
+
+#[test]
+fn what_is_paid_on_the_first_tier_is_what_the_others_leave() {
+    let bill = |slow| Bill::of([0.5, 0.1], [7, slow], 1000);
+    // 300 dollars, less a hundred for the slow tier, at half a dollar.
+    assert_eq!(paid_on_first(&bill(1000), 0.3, u64::MAX), 400);
+    assert_eq!(paid_on_first(&bill(3000), 0.3, u64::MAX), 0);
+    assert_eq!(paid_on_first(&bill(1000), 0.3, 100), 100);
+}
+
+/// Reads a tenth of the records often and all of them once.
+fn read(store: &Store, seconds: u32) {
+    store.read(0..RECORDS, 1);
+    store.read(RECORDS / 2..RECORDS / 2 + RECORDS / 10, seconds);
+}
+
+#[test]
+fn the_bill_follows_a_target_down_and_up_and_nothing_is_lost() {
+    let store = Store::filled_with(by_hotness());
+    read(&store, 20);
+    for target in [0.4, 0.2, 0.3] {
+        store.db.set_target(Target::Cost(target)).unwrap();
+        read(&store, 20);
+        let share = store.share_of_target(target);
+        assert!(share <= 1.02, "{share} of {target}");
+        assert!(share > 0.8, "{share} of {target}");
+        store.check_all();
+    }
+}
+
+/// Under a target the copies that fill what is left over are paid for: there are as many as that.
+#[test]
+fn a_lower_target_is_met_at_once_by_dropping_copies() {
+    let store = Store::filled_with(by_hotness());
+    store.db.set_target(Target::Cost(0.4)).unwrap();
+    store.read(0..RECORDS, 10);
+    let copied = || store.db.engine().fast().copied_bytes();
+    let before = copied();
+    assert!(before > 200_000, "{before}");
+    store.db.set_target(Target::Cost(0.3)).unwrap();
+    assert!(copied() < before, "{} of {before}", copied());
+    let share = store.share_of_target(0.3);
+    assert!(share <= 1.02, "{share}");
+    store.db.set_target(Target::None).unwrap();
+    let fast = store.db.engine().fast();
+    assert_eq!(fast.planned_bytes(), fast.capacity());
+}
+
+#[test]
+fn a_lower_target_slows_no_writer() {
+    let store = Store::filled_with(by_hotness());
+    read(&store, 20);
+    let last = || store.db.tree().bytes_of_f();
+    let before = last();
+    store.db.engine().update_pressure();
+    store.db.set_target(Target::Cost(0.12)).unwrap();
+    assert_eq!(
+        store.db.engine().stall.reason(),
+        None,
+        "{before} bytes in Lf"
+    );
+    store.settle();
+    assert!(last() < before / 2, "{} of {before}", last());
+}
