@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn an_unknown_engine_is_told_what_exists_and_what_could_be_built() {
         let error = find("leveldb").err().unwrap().to_string();
-        for name in ["hotrap", "leveled", "fast-only"] {
+        for name in ["hotrap", "leveled", "tables", "cost", "fast-only"] {
             assert!(error.contains(name), "{error}");
         }
         for (name, feature) in OPTIONAL {

@@ -33,6 +33,7 @@ mod memory_limit;
 #[cfg(feature = "lab")]
 mod pages;
 mod plan;
+mod prices;
 mod probe;
 mod program;
 mod progress;
@@ -68,6 +69,7 @@ pub use experiments::{Experiments, Scoring};
 pub use host::{Disk, Host};
 #[cfg(feature = "lab")]
 pub use pages::{ReportArgs, report as report_page};
+pub use prices::{PriceArgs, Prices};
 pub use probe::{DiskProbe, ExpectArgs, Probe, ProbeArgs, RandomReads, probe};
 pub use report::{Hotness, OperationLatency, Report, WarmUpResult};
 pub use run::{LastTenth, Second, StageResult};

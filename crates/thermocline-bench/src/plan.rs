@@ -302,6 +302,7 @@ impl BenchArgs {
             slow_capacity: first.capacity,
             slower: slow.collect(),
             rocksdb_fast_levels: self.rocksdb_fast_levels,
+            prices: self.prices.prices(self.slow.len().max(1))?,
             #[cfg(feature = "experiments")]
             experiments: self.experiments,
         })

@@ -122,6 +122,7 @@ fn plan(engine: &str, seconds: u64) -> Result<Plan> {
         slow_capacity: None,
         slower: Vec::new(),
         rocksdb_fast_levels: None,
+        prices: None,
         #[cfg(feature = "experiments")]
         experiments: Default::default(),
     };
