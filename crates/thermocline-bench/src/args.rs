@@ -9,6 +9,7 @@ use crate::distribution::Stages;
 use crate::prices::PriceArgs;
 use crate::probe::ExpectArgs;
 use crate::settings::{Compression, Durability, SlowDeviceArgs};
+use crate::targets::TargetArgs;
 use crate::trace::Format;
 use crate::warm_up::WarmUpArgs;
 use crate::workload::Workload;
@@ -103,7 +104,8 @@ pub struct BenchArgs {
     #[arg(long)]
     pub ops: Option<u64>,
 
-    /// Time after which the run ends [default: 30s, unless --ops or --trace is given]
+    /// Time after which the run ends [default: 30s, unless --ops or --trace is given, or targets
+    /// have times]
     #[arg(long, value_parser = humantime::parse_duration)]
     pub duration: Option<Duration>,
 
@@ -183,6 +185,10 @@ pub struct BenchArgs {
     /// What disks cost
     #[command(flatten)]
     pub prices: PriceArgs,
+
+    /// What the store is to aim at
+    #[command(flatten)]
+    pub targets: TargetArgs,
 
     /// What slow disks should be able to do
     #[command(flatten)]

@@ -1,6 +1,7 @@
 //! The engines that are measured: one trait, and the list of them.
 
 use anyhow::{Result, bail};
+use thermocline::Target;
 
 use crate::counters::Counters;
 use crate::engines;
@@ -44,6 +45,14 @@ pub(crate) trait Engine: Send + Sync {
     /// The engine's own.
     fn counters(&self) -> Result<Counters>;
 
+    /// Has the store aim at `target` from now on. Only for engines that take one.
+    ///
+    /// # Errors
+    /// The engine's own, for a target that is not possible too.
+    fn set_target(&self, target: Target) -> Result<()> {
+        bail!("{target}: the engine has no target")
+    }
+
     /// Lifts the limits of an emulated slow disk, or puts them in force again.
     fn throttle(&self, _on: bool) {}
 
@@ -66,6 +75,11 @@ pub(crate) trait EngineKind: Sync {
 
     /// Whether it reads and writes through the page cache, which its settings do not limit.
     fn uses_page_cache(&self) -> bool {
+        false
+    }
+
+    /// Whether it can be told what the store may cost.
+    fn takes_target(&self) -> bool {
         false
     }
 

@@ -46,6 +46,7 @@ mod settings;
 mod state;
 #[cfg(feature = "lab")]
 mod suite;
+mod targets;
 mod temporary;
 mod trace;
 mod usage;
@@ -76,6 +77,7 @@ pub use run::{LastTenth, Second, StageResult};
 pub use settings::{Compression, Durability, Settings, SlowDevice, SlowDeviceArgs, SlowTier};
 #[cfg(feature = "lab")]
 pub use suite::{SuiteArgs, suite};
+pub use targets::{TargetArgs, Targets};
 pub use trace::{Format, TraceStats, TraceStatsArgs, trace_stats};
 pub use warm_up::{WarmUpArgs, WarmUpLength};
 pub use workload::{Operation, Workload};

@@ -19,6 +19,14 @@ impl Prices {
     pub(crate) fn each(&self) -> impl Iterator<Item = f64> {
         std::iter::once(self.fast).chain(self.slow.iter().copied())
     }
+
+    /// The least and the greatest of them: no data can lie on less or on more.
+    pub(crate) fn bounds(&self) -> [f64; 2] {
+        [
+            self.each().fold(f64::INFINITY, f64::min),
+            self.each().fold(0.0, f64::max),
+        ]
+    }
 }
 
 /// Flags of what disks cost.
@@ -80,6 +88,8 @@ mod tests {
         assert_eq!(each("--price-slow 0.1"), [0.5, 0.1, 0.1]);
         assert_eq!(each("--price-slow 0.1,0.04"), [0.5, 0.1, 0.04]);
         assert_eq!(each("--price-slow 0.1 --price-slow 0.04"), [0.5, 0.1, 0.04]);
+        let bounds = three("--price-slow 0.1,0.04").unwrap().unwrap().bounds();
+        assert_eq!(bounds, [0.04, 0.5]);
         assert_eq!(prices("").unwrap(), None);
         let error = three("--price-slow 3,2,1").unwrap_err().to_string();
         assert!(error.contains("--price-slow: 3 values for 2"), "{error}");

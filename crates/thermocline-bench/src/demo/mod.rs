@@ -149,6 +149,7 @@ fn plan(engine: &str, seconds: u64) -> Result<Plan> {
             duration: Some(Duration::from_secs(seconds)),
         },
         rate: None,
+        targets: None,
         settings,
         limits_memory: true,
     })

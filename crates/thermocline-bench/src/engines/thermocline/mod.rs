@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use thermocline::storage::{Disk, Limits, Throttled};
-use thermocline::{Db, HotRapOptions, Options, Placement, SystemClock, TierOptions};
+use thermocline::{Db, HotRapOptions, Options, Placement, SystemClock, Target, TierOptions};
 
 use crate::counters::Counters;
 use crate::engine::{Engine, EngineKind};
@@ -68,6 +68,10 @@ impl EngineKind for Thermocline {
             Thermocline::FlashCache => "all on the slow tier",
             Thermocline::FastOnly => "one tier",
         }
+    }
+
+    fn takes_target(&self) -> bool {
+        matches!(self, Thermocline::Tables | Thermocline::Cost)
     }
 
     fn usual_record_cache(&self, cache: u64) -> u64 {
@@ -270,6 +274,10 @@ impl Engine for Store {
             silent_threads: self.silent_threads,
             ..counters::of(&self.db.metrics())
         })
+    }
+
+    fn set_target(&self, target: Target) -> Result<()> {
+        Ok(self.db.set_target(target)?)
     }
 
     fn throttle(&self, on: bool) {
