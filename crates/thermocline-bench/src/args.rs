@@ -6,8 +6,10 @@ use std::time::Duration;
 use bytesize::ByteSize;
 
 use crate::distribution::Stages;
+use crate::prices::PriceArgs;
 use crate::probe::ExpectArgs;
 use crate::settings::{Compression, Durability, SlowDeviceArgs};
+use crate::targets::TargetArgs;
 use crate::trace::Format;
 use crate::warm_up::WarmUpArgs;
 use crate::workload::Workload;
@@ -38,9 +40,10 @@ pub enum Phase {
 /// (30s, 500us).
 #[derive(Debug, Clone, clap::Args)]
 pub struct BenchArgs {
-    /// Engine: hotrap, leveled (placement by level), fast-only; with the feature `flash-cache` also
-    /// flash-cache (all tables on the slow disk, the fast one a cache of blocks); with `peers`
-    /// rocksdb, rocksdb-fast-only, rocksdb-slow-only, fjall
+    /// Engine: hotrap, leveled (placement by level), tables (tables by heat), cost (hotrap, to be
+    /// used with a target), fast-only; with the feature `flash-cache` also flash-cache (all tables
+    /// on the slow disk, the fast one a cache of blocks); with `peers` rocksdb, rocksdb-fast-only,
+    /// rocksdb-slow-only, fjall
     #[arg(long, default_value = "hotrap")]
     pub engine: String,
 
@@ -101,7 +104,8 @@ pub struct BenchArgs {
     #[arg(long)]
     pub ops: Option<u64>,
 
-    /// Time after which the run ends [default: 30s, unless --ops or --trace is given]
+    /// Time after which the run ends [default: 30s, unless --ops or --trace is given, or targets
+    /// have times]
     #[arg(long, value_parser = humantime::parse_duration)]
     pub duration: Option<Duration>,
 
@@ -121,7 +125,8 @@ pub struct BenchArgs {
 
     /// Keep the loaded state in the directory `loaded` of each tier, and run on a copy of it made
     /// of hard links; later runs with the same settings use it again, and with others are refused
-    /// until --phase load replaces it. hotrap and leveled have the same files and share a state
+    /// until --phase load replaces it. hotrap, leveled, tables and cost have the same files and
+    /// share a state
     #[arg(long)]
     pub keep: bool,
 
@@ -176,6 +181,14 @@ pub struct BenchArgs {
     /// Emulation of slow disks
     #[command(flatten)]
     pub slow_device: SlowDeviceArgs,
+
+    /// What disks cost
+    #[command(flatten)]
+    pub prices: PriceArgs,
+
+    /// What the store is to aim at
+    #[command(flatten)]
+    pub targets: TargetArgs,
 
     /// What slow disks should be able to do
     #[command(flatten)]

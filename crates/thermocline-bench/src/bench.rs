@@ -1,9 +1,11 @@
 //! A benchmark from its flags to its report.
 
 use anyhow::{Context, Result, bail};
+use thermocline::Target;
 
 use crate::args::{BenchArgs, Phase};
 use crate::bad_arguments::BadArguments;
+use crate::engine::Engine;
 use crate::host::Host;
 use crate::json_file::JsonFile;
 use crate::memory_limit::{self, OwnGroup};
@@ -14,6 +16,7 @@ use crate::report::Report;
 use crate::run::{self, Load, Watch};
 use crate::settings::Dirs;
 use crate::state::{Kept, Place};
+use crate::targets::Targets;
 
 /// Runs the benchmark that `args` describe. Progress goes to standard error when that is a
 /// terminal. The report is returned, and written to `--json` if given.
@@ -92,7 +95,8 @@ fn on_new_state(
     place: &Place,
     watch: &mut dyn Watch,
 ) -> Result<Report> {
-    let load = load(plan, &place.run(), watch)?;
+    let first = plan.targets.as_ref().map(Targets::first);
+    let load = load(plan, &place.run(), first, watch)?;
     let mut report = Report::new(plan, false, Some(load))?;
     finish(args, plan, place, &mut report, watch)?;
     Ok(report)
@@ -114,7 +118,8 @@ fn on_kept_state(
         Some(kept) => (kept, true),
         None => {
             place.forget()?;
-            let kept = Kept::new(plan, load(plan, &loaded, watch)?);
+            // Without a target, because runs with other targets use the state too.
+            let kept = Kept::new(plan, load(plan, &loaded, None, watch)?);
             place.keep(&kept)?;
             (kept, false)
         }
@@ -128,11 +133,20 @@ fn on_kept_state(
     Ok(report)
 }
 
-fn load(plan: &Plan, dirs: &Dirs, watch: &mut dyn Watch) -> Result<Load> {
+fn load(plan: &Plan, dirs: &Dirs, target: Option<Target>, watch: &mut dyn Watch) -> Result<Load> {
     let engine = plan.engine.open(&plan.settings, dirs)?;
+    aim(engine.as_ref(), target)?;
     let load = run::load(plan, engine.as_ref(), watch).context("while loading")?;
     engine.close()?;
     Ok(load)
+}
+
+/// Sets the target, if there is one.
+fn aim(engine: &dyn Engine, target: Option<Target>) -> Result<()> {
+    match target {
+        Some(target) => engine.set_target(target).context("cannot set the target"),
+        None => Ok(()),
+    }
 }
 
 /// Runs on the loaded store. It is freshly opened, so that caches start empty every time.
@@ -144,6 +158,7 @@ fn finish(
     watch: &mut dyn Watch,
 ) -> Result<()> {
     let engine = plan.engine.open(&plan.settings, &place.run())?;
+    aim(engine.as_ref(), plan.targets.as_ref().map(Targets::first))?;
     // The disks are not looked up in the run's own directories: an engine on one disk makes none on
     // the other, which is part of the machine all the same.
     report.host = Host::with_disks(place.dirs());
@@ -194,6 +209,7 @@ mod tests {
             "record_bytes",
             "threads",
             "rate",
+            "target",
             "seed",
             "load_ops_s",
             "load_seconds",
@@ -327,6 +343,43 @@ mod tests {
         let free = report("");
         assert!(serde_json::to_value(&free).unwrap()["rate"].is_null());
         assert!(!free.to_string().contains("offered"));
+    }
+
+    /// So that the run begins with data where the target has it. A kept state is for runs with
+    /// other targets too.
+    #[test]
+    fn the_first_target_is_set_before_the_run_and_for_a_new_store_before_loading() {
+        let flags = "--engine cost --price-fast 0.5 --price-slow 0.1 --cost-target 0.4";
+        let args = parse(&format!("--data-size 100kB --ops 1000 {flags}")).unwrap();
+        let mut plan = args.plan().unwrap();
+        plan.engine = &Memory(Lie::None);
+        let set = |dirs: &Dirs| fs::read_to_string(dirs.fast.join("targets")).unwrap_or_default();
+        let place = Place::temporary().unwrap();
+        let report = on_new_state(&args, &plan, &place, &mut ()).unwrap();
+        assert_eq!(set(&place.run()), "cost:0.4\ncost:0.4\n");
+        let json = serde_json::to_value(&report).unwrap();
+        assert_eq!(json["target"], "cost:0.4");
+        let text = report.to_string();
+        assert!(text.contains(", target cost:0.4\n"), "{text}");
+        place.remove_run().unwrap();
+        on_kept_state(&args, &plan, &place, &mut ()).unwrap();
+        assert_eq!(set(&place.loaded()), "");
+        assert_eq!(set(&place.run()), "cost:0.4\n");
+    }
+
+    /// What only the store can tell of a target is told before anything is measured.
+    #[test]
+    fn a_target_that_the_store_refuses_is_an_error_before_the_run() {
+        let (args, mut plan) = plan("");
+        plan.targets = parse("--cost-target 0.4").unwrap().targets.cost_target;
+        plan.engine = &Memory(Lie::NoTarget);
+        let place = Place::temporary().unwrap();
+        let error = on_kept_state(&args, &plan, &place, &mut ()).unwrap_err();
+        let error = format!("{error:#}");
+        assert!(
+            error.contains("the target: cost:0.4 is not possible"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The engines that are measured: one trait, and the list of them.
 
 use anyhow::{Result, bail};
+use thermocline::Target;
 
 use crate::counters::Counters;
 use crate::engines;
@@ -44,6 +45,14 @@ pub(crate) trait Engine: Send + Sync {
     /// The engine's own.
     fn counters(&self) -> Result<Counters>;
 
+    /// Has the store aim at `target` from now on. Only for engines that take one.
+    ///
+    /// # Errors
+    /// The engine's own, for a target that is not possible too.
+    fn set_target(&self, target: Target) -> Result<()> {
+        bail!("{target}: the engine has no target")
+    }
+
     /// Lifts the limits of an emulated slow disk, or puts them in force again.
     fn throttle(&self, _on: bool) {}
 
@@ -66,6 +75,11 @@ pub(crate) trait EngineKind: Sync {
 
     /// Whether it reads and writes through the page cache, which its settings do not limit.
     fn uses_page_cache(&self) -> bool {
+        false
+    }
+
+    /// Whether it can be told what the store may cost.
+    fn takes_target(&self) -> bool {
         false
     }
 
@@ -140,7 +154,7 @@ mod tests {
     #[test]
     fn an_unknown_engine_is_told_what_exists_and_what_could_be_built() {
         let error = find("leveldb").err().unwrap().to_string();
-        for name in ["hotrap", "leveled", "fast-only"] {
+        for name in ["hotrap", "leveled", "tables", "cost", "fast-only"] {
             assert!(error.contains(name), "{error}");
         }
         for (name, feature) in OPTIONAL {

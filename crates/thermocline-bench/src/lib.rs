@@ -33,6 +33,7 @@ mod memory_limit;
 #[cfg(feature = "lab")]
 mod pages;
 mod plan;
+mod prices;
 mod probe;
 mod program;
 mod progress;
@@ -45,6 +46,7 @@ mod settings;
 mod state;
 #[cfg(feature = "lab")]
 mod suite;
+mod targets;
 mod temporary;
 mod trace;
 mod usage;
@@ -68,12 +70,14 @@ pub use experiments::{Experiments, Scoring};
 pub use host::{Disk, Host};
 #[cfg(feature = "lab")]
 pub use pages::{ReportArgs, report as report_page};
+pub use prices::{PriceArgs, Prices};
 pub use probe::{DiskProbe, ExpectArgs, Probe, ProbeArgs, RandomReads, probe};
 pub use report::{Hotness, OperationLatency, Report, WarmUpResult};
 pub use run::{LastTenth, Second, StageResult};
 pub use settings::{Compression, Durability, Settings, SlowDevice, SlowDeviceArgs, SlowTier};
 #[cfg(feature = "lab")]
 pub use suite::{SuiteArgs, suite};
+pub use targets::{TargetArgs, Targets};
 pub use trace::{Format, TraceStats, TraceStatsArgs, trace_stats};
 pub use warm_up::{WarmUpArgs, WarmUpLength};
 pub use workload::{Operation, Workload};

@@ -11,6 +11,7 @@ use crate::keys::{KEY_LEN, KeySpace};
 use crate::probe::Expected;
 use crate::record_sizes::{LEAST_RECORD, MOST_RECORD, ValueLens};
 use crate::settings::{Settings, SlowTier, TWO_DIRECTORIES};
+use crate::targets::Targets;
 use crate::trace::Trace;
 use crate::warm_up::WarmUp;
 use crate::workload::Workload;
@@ -81,6 +82,8 @@ pub(crate) struct Plan {
     /// Operations a second that are offered, warming up too.
     pub(crate) rate: Option<u64>,
     pub(crate) settings: Settings,
+    /// What the store is to aim at. The first is in force before the run.
+    pub(crate) targets: Option<Targets>,
     /// Whether an engine that uses the page cache runs in a memory cgroup.
     pub(crate) limits_memory: bool,
     /// What each slow disk should be able to do.
@@ -147,6 +150,13 @@ impl BenchArgs {
             engine.name() == "hotrap" || self.experiments == Default::default(),
             "flags of experiments are for engine hotrap only"
         );
+        let shapes = match &source {
+            Source::Generated { stages, .. } => stages.stages().len(),
+            Source::Trace { .. } => 1,
+        };
+        let targets = self
+            .targets
+            .plan(engine, settings.prices.as_ref(), shapes)?;
         let warm_up = self.warm_up.plan(settings.emulates())?;
         ensure!(
             warm_up.is_none() || self.phase != Phase::Load,
@@ -165,6 +175,7 @@ impl BenchArgs {
             scan_length: self.scan_length,
             expected: self.expect.plan(&self.slow, &settings)?,
             settings,
+            targets,
             limits_memory: !self.no_memory_limit,
         })
     }
@@ -251,7 +262,9 @@ impl BenchArgs {
             "--distribution: its stages say how long the run is; leave out --ops and --duration"
         );
         // Whoever wants a trace to begin again says so with `--ops`.
-        let (ops, duration) = match (self.ops.or(whole), self.duration.or(timed)) {
+        let durations = [self.duration.or(timed), self.targets.duration()];
+        let duration = durations.into_iter().flatten().min();
+        let (ops, duration) = match (self.ops.or(whole), duration) {
             (None, None) => (None, Some(DEFAULT_DURATION)),
             given => given,
         };
@@ -302,6 +315,7 @@ impl BenchArgs {
             slow_capacity: first.capacity,
             slower: slow.collect(),
             rocksdb_fast_levels: self.rocksdb_fast_levels,
+            prices: self.prices.prices(self.slow.len().max(1))?,
             #[cfg(feature = "experiments")]
             experiments: self.experiments,
         })

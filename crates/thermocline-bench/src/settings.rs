@@ -9,6 +9,8 @@ use anyhow::{Result, bail};
 use serde::{Deserialize, Serialize};
 use thermocline::storage::Limits;
 
+use crate::prices::Prices;
+
 /// The most for a default memtable. Otherwise it is a sixth of the store's memory or a 128th of the
 /// fast tier, whichever is less.
 const MAX_MEMTABLE: u64 = 64 << 20;
@@ -226,6 +228,9 @@ pub struct Settings {
     /// How many of RocksDB's levels lie on the fast tier. None if its capacity decides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rocksdb_fast_levels: Option<u32>,
+    /// What each tier costs. None if nobody said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prices: Option<Prices>,
     /// Techniques that are turned off, and what is set for them.
     #[cfg(feature = "experiments")]
     #[serde(default)]

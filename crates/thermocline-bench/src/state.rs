@@ -444,9 +444,11 @@ mod tests {
         let place = place(dir.path()).unwrap();
         let kept = Kept::new(&plan("--engine leveled --threads 2"), LOAD);
         place.keep(&kept).unwrap();
-        let hotrap = plan("--engine hotrap --threads 2");
-        assert_eq!(place.kept(&hotrap).unwrap(), kept);
-        assert_eq!(kept.load(&hotrap), None, "loaded by another engine");
+        for engine in ["hotrap", "tables", "cost"] {
+            let other = plan(&format!("--engine {engine} --threads 2"));
+            assert_eq!(place.kept(&other).unwrap(), kept);
+            assert_eq!(kept.load(&other), None, "loaded by another engine");
+        }
         let error = place.kept(&plan("--engine fast-only")).unwrap_err();
         assert!(error.to_string().contains("files is"), "{error}");
     }

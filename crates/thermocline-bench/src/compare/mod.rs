@@ -275,6 +275,7 @@ fn other_work(a: &Cell, b: &Cell) -> Option<String> {
         ("record size", before.record_bytes == after.record_bytes),
         ("threads", before.threads == after.threads),
         ("rate", before.rate == after.rate),
+        ("target", before.target == after.target),
         ("settings", before.settings.are_alike(&after.settings)),
         ("techniques", before.without() == after.without()),
         // Engines that share their files may still give the levels different shapes.

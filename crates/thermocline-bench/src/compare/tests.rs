@@ -63,11 +63,13 @@ fn work_that_was_not_the_same_is_named() {
         let warnings = compared(|run| run[field] = other).unwrap().warnings;
         assert!(warnings.iter().any(|w| w.contains(word)), "{warnings:?}");
     }
-    let offered = compared(|run| run["rate"] = json!(7)).unwrap().warnings;
-    assert!(
-        offered.iter().any(|w| w.contains("same rate")),
-        "{offered:?}"
-    );
+    for (field, other, word) in [
+        ("rate", json!(7), "same rate"),
+        ("target", json!("cost:0.4"), "same target"),
+    ] {
+        let warnings = compared(|run| run[field] = other).unwrap().warnings;
+        assert!(warnings.iter().any(|w| w.contains(word)), "{warnings:?}");
+    }
     // A run ten times as long, and an engine that needs ten times as long for the same number of
     // operations.
     for (ops, is_named) in [(1000, true), (100, false)] {

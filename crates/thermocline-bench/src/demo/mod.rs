@@ -122,6 +122,7 @@ fn plan(engine: &str, seconds: u64) -> Result<Plan> {
         slow_capacity: None,
         slower: Vec::new(),
         rocksdb_fast_levels: None,
+        prices: None,
         #[cfg(feature = "experiments")]
         experiments: Default::default(),
     };
@@ -148,6 +149,7 @@ fn plan(engine: &str, seconds: u64) -> Result<Plan> {
             duration: Some(Duration::from_secs(seconds)),
         },
         rate: None,
+        targets: None,
         settings,
         limits_memory: true,
     })

@@ -1,10 +1,14 @@
 //! An ordered map for tests of the harness, with answers that can be made wrong.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Write;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
+use thermocline::Target;
 
 use crate::accounts::{Activity, ByActivity, ByDisk, Io};
 use crate::counters::{Counters, HotCounters};
@@ -23,6 +27,8 @@ pub(crate) enum Lie {
     Missing,
     /// Scans leave out a record.
     GapAtStart,
+    /// A target cannot be set.
+    NoTarget,
 }
 
 pub(crate) struct Memory(pub(crate) Lie);
@@ -34,6 +40,8 @@ struct Store {
     /// What it claims to have written in the background: more each time it is asked.
     written: AtomicU64,
     file: std::path::PathBuf,
+    /// Has a line for each target that was set.
+    targets: std::path::PathBuf,
 }
 
 impl EngineKind for Memory {
@@ -59,6 +67,7 @@ impl EngineKind for Memory {
             map: Mutex::new(records.into_iter().collect()),
             gets: AtomicU64::new(0),
             written: AtomicU64::new(0),
+            targets: dirs.fast.join("targets"),
             file,
         }))
     }
@@ -110,6 +119,27 @@ impl Engine for Store {
 
     fn settle(&self) -> Result<()> {
         Ok(())
+    }
+
+    /// Writes the target down once clients have read and a sample was taken meanwhile.
+    fn set_target(&self, target: Target) -> Result<()> {
+        ensure!(self.lie != Lie::NoTarget, "{target} is not possible");
+        let now = || {
+            let gets = self.gets.load(Ordering::Relaxed);
+            (gets, self.written.load(Ordering::Relaxed))
+        };
+        let (gets, written) = now();
+        let begin = Instant::now();
+        // Before the run nobody reads.
+        while gets > 0 && (now().0 < gets + 10 || now().1 == written) {
+            ensure!(begin.elapsed() < Duration::from_secs(60), "all wait for it");
+            std::thread::yield_now();
+        }
+        let mut file = File::options()
+            .create(true)
+            .append(true)
+            .open(&self.targets)?;
+        Ok(writeln!(file, "{target}")?)
     }
 
     fn counters(&self) -> Result<Counters> {

@@ -14,6 +14,8 @@ use crate::engine::EngineKind;
 pub(crate) static ALL: &[&dyn EngineKind] = &[
     &thermocline::Thermocline::HotRap,
     &thermocline::Thermocline::Leveled,
+    &thermocline::Thermocline::Tables,
+    &thermocline::Thermocline::Cost,
     &thermocline::Thermocline::FastOnly,
     #[cfg(feature = "flash-cache")]
     &thermocline::Thermocline::FlashCache,

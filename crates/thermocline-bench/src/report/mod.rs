@@ -100,6 +100,8 @@ pub struct Report {
     /// Operations per second that they offered together. None if each went on when it had its
     /// answer. Otherwise latencies are from when an operation was due.
     pub rate: Option<u64>,
+    /// What the store aimed at, as in "cost:0.4@2m,cost:0.2@3m". None if at nothing.
+    pub target: Option<String>,
     /// Seed of the run.
     pub seed: u64,
     /// Whether the loaded state was kept from an earlier benchmark.
@@ -240,6 +242,7 @@ impl Report {
             record_bytes: plan.record_bytes(),
             threads: plan.threads,
             rate: plan.rate,
+            target: plan.targets.as_ref().map(ToString::to_string),
             seed: plan.seed,
             kept_state,
             loaded_by: LoadedBy::this(plan),

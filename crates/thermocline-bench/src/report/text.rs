@@ -22,6 +22,9 @@ impl fmt::Display for Report {
         if let Some(rate) = self.rate {
             write!(f, ", {rate} operations/s offered")?;
         }
+        if let Some(target) = &self.target {
+            write!(f, ", target {target}")?;
+        }
         writeln!(f)?;
         if let (Some(ops_s), Some(seconds), Some(settle)) =
             (self.load_ops_s, self.load_seconds, self.load_settle_seconds)
@@ -166,11 +169,8 @@ fn write_cpu(f: &mut fmt::Formatter<'_>, report: &Report) -> fmt::Result {
 }
 
 fn write_stage(f: &mut fmt::Formatter<'_>, stage: &StageResult) -> fmt::Result {
-    write!(
-        f,
-        "  {:<13} {:.0} operations/s",
-        stage.distribution, stage.ops_s
-    )?;
+    let name = stage.target.as_ref().unwrap_or(&stage.distribution);
+    write!(f, "  {name:<13} {:.0} operations/s", stage.ops_s)?;
     if let Some(rate) = stage.last_tenth_fd_hit_rate {
         write!(
             f,

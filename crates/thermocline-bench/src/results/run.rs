@@ -39,6 +39,8 @@ pub(crate) struct Run {
     pub(crate) threads: u64,
     /// Operations per second that these offered, if they did not wait for answers.
     pub(crate) rate: Option<u64>,
+    /// What the store aimed at, if at anything.
+    pub(crate) target: Option<String>,
     /// Duration of the run.
     pub(crate) seconds: Option<f64>,
     /// Duration of the warm-up.

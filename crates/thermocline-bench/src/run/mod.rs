@@ -12,7 +12,7 @@ mod timeline;
 mod wrongs;
 
 use std::sync::atomic::Ordering;
-use std::sync::mpsc;
+use std::sync::mpsc::{self, Receiver};
 use std::time::Instant;
 
 use anyhow::{Result, anyhow};
@@ -23,6 +23,7 @@ use crate::counters::Counters;
 use crate::engine::Engine;
 use crate::plan::{End, Plan};
 use crate::probe::{DiskProbe, Expected};
+use crate::targets::Targets;
 use crate::workload::Operation;
 
 use client::Client;
@@ -168,9 +169,17 @@ fn operate(
             })
             .collect::<Result<Vec<_>>>()?;
         drop(ended);
-        let timeline = sampler::watch(shared, end, begin, timeline, &finished, watch);
+        let (stages, begun) = mpsc::channel();
+        let setter = shared
+            .changing_targets()
+            .map(|targets| start(scope, move || set_targets(shared, targets, &begun)))
+            .transpose()?;
+        let timeline = sampler::watch(shared, end, begin, timeline, &finished, &stages, watch);
+        // Then no further stage begins.
+        drop(stages);
         let results: Vec<_> = clients
             .into_iter()
+            .chain(setter)
             .map(|client| {
                 client
                     .join()
@@ -182,6 +191,17 @@ fn operate(
     let timeline = timeline?;
     results.into_iter().collect::<Result<()>>()?;
     Ok(timeline)
+}
+
+/// Sets the target of each stage that has begun. Neither clients nor samples wait for it.
+fn set_targets(shared: &Shared<'_>, targets: &Targets, begun: &Receiver<usize>) -> Result<()> {
+    for target in begun.iter().filter_map(|stage| targets.get(stage)) {
+        if let Err(error) = shared.engine.set_target(target) {
+            shared.stop.store(true, Ordering::Relaxed);
+            return Err(error.context("cannot set the target"));
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -392,6 +412,54 @@ mod tests {
     fn wrong_answers_while_warming_up_count() {
         let measured = run("--ops 100 --warm-up 1000", Lie::Missing);
         assert_eq!(measured.wrongs.count(), 11);
+    }
+
+    /// A run on a store that reads as many bytes as it likes, with targets that change.
+    fn with_targets(flags: &str, lie: Lie) -> (tempfile::TempDir, Result<Measured>) {
+        let targets = "--cost-target 0.4@200ms,0.2@200ms,0.3@200ms";
+        let plan = parse(&format!(
+            "--engine cost --price-fast 0.5 --price-slow 0.1 --data-size 400KB --record-size 200 \
+             --threads 2 {targets} {flags}"
+        ));
+        let plan = plan.unwrap().plan().unwrap();
+        let (dir, engine) = store(&plan, lie);
+        load(&plan, engine.as_ref(), &mut ()).unwrap();
+        let measured = measure(&plan, engine.as_ref(), &mut ());
+        (dir, measured)
+    }
+
+    fn set_in(dir: &tempfile::TempDir) -> String {
+        let file = dir.path().join("fast/targets");
+        std::fs::read_to_string(file).unwrap_or_default()
+    }
+
+    /// This store sets a target only once clients have read and a sample was taken meanwhile.
+    #[test]
+    fn targets_are_set_one_after_the_other_and_nobody_waits_for_it() {
+        let (dir, measured) = with_targets("--warm-up 50 --workload uh", Lie::None);
+        let measured = measured.unwrap();
+        assert_eq!(set_in(&dir), "cost:0.2\ncost:0.3\n", "not the first one");
+        let stages = &measured.stages;
+        let targets: Vec<_> = stages.iter().map(|stage| stage.target.as_deref()).collect();
+        let expected = ["cost:0.4", "cost:0.2", "cost:0.3"].map(Some);
+        assert_eq!(targets, expected);
+        assert!(stages.iter().all(|stage| stage.distribution == "hotspot-5"));
+        let begin = stages[2].begin_seconds;
+        assert!((0.4..0.6).contains(&begin), "{begin}");
+        let ops: u64 = stages.iter().map(|stage| stage.ops).sum();
+        assert_eq!(ops, measured.ops);
+        assert_eq!(measured.wrongs.count(), 0, "{:?}", measured.wrongs);
+    }
+
+    #[test]
+    fn a_target_that_the_store_refuses_ends_the_run() {
+        let (dir, measured) = with_targets("", Lie::NoTarget);
+        let error = format!("{:#}", measured.err().unwrap());
+        assert!(
+            error.contains("target: cost:0.2 is not possible"),
+            "{error}"
+        );
+        assert_eq!(set_in(&dir), "");
     }
 
     #[test]

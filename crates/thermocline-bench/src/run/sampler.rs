@@ -1,7 +1,7 @@
 //! Watches a run. It samples the run, moves its stages on, and ends it.
 
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
@@ -32,13 +32,14 @@ pub(crate) trait Watch {
 impl Watch for () {}
 
 /// Watches, extending `timeline`, until all clients have dropped their end of `finished`. Tells
-/// them to stop when time is up.
+/// them to stop when time is up. Where targets make the stages, `targets` is told of each stage.
 pub(super) fn watch(
     shared: &Shared<'_>,
     end: End,
     begin: Instant,
     mut timeline: Timeline,
     finished: &Receiver<()>,
+    targets: &Sender<usize>,
     watch: &mut dyn Watch,
 ) -> Result<Timeline> {
     let mut failed = None;
@@ -60,7 +61,7 @@ pub(super) fn watch(
             shared.stop.store(true, Ordering::Relaxed);
             failed.get_or_insert(error);
         }
-        let next = shared.stages().map_or(0, |stages| stages.at(progress));
+        let next = shared.stage_at(progress, now.at);
         // A sample is taken at each change of the stage, so that no second belongs to two stages.
         if over || next != stage || now.at - timeline.sampled() >= 1.0 {
             match timeline.sample(shared, stage) {
@@ -74,7 +75,11 @@ pub(super) fn watch(
         }
         if next != stage && !over {
             stage = next;
-            shared.stage.store(stage, Ordering::Relaxed);
+            match shared.changing_targets() {
+                // If nobody is there any more, it has failed, and the run ends.
+                Some(_) => _ = targets.send(stage),
+                None => shared.stage.store(stage, Ordering::Relaxed),
+            }
             timeline.stages.push((stage, now));
         }
         if over {
@@ -116,8 +121,9 @@ mod tests {
         done(90, 5_000_000);
         let timeline = std::thread::scope(|scope| {
             let (end, begin) = (plan.end, Instant::now());
-            let watching =
-                scope.spawn(move || watch(shared, end, begin, timeline, &finished, &mut ()));
+            let (targets, _) = mpsc::channel();
+            let watching = scope
+                .spawn(move || watch(shared, end, begin, timeline, &finished, &targets, &mut ()));
             // The watcher takes what there is once nine tenths are done.
             while !tally.latencies()[read].is_empty() {
                 std::thread::yield_now();

@@ -15,6 +15,7 @@ use crate::freshness::Freshness;
 use crate::keys::{Key, KeySpace};
 use crate::plan::{Plan, Source};
 use crate::record_sizes::ValueLens;
+use crate::targets::Targets;
 use crate::workload::Workload;
 
 /// What the clients of a run share.
@@ -30,6 +31,8 @@ pub(crate) struct Shared<'a> {
     /// Operations a second that all clients offer. None if each goes on when it has its answer.
     pub(crate) rate: Option<u64>,
     pub(crate) max_ops: Option<u64>,
+    /// What the store is to aim at.
+    pub(crate) targets: Option<&'a Targets>,
     /// Whether the run is not measured yet. Then the first stage lasts, and clients draw other
     /// numbers than later.
     pub(crate) is_warming: bool,
@@ -126,6 +129,7 @@ impl<'a> Shared<'a> {
             seed: plan.seed,
             rate: plan.rate,
             max_ops: plan.end.ops,
+            targets: plan.targets.as_ref(),
             is_warming: false,
             freshness: Freshness::new(plan.records),
             inserts: Inserts::new(plan.records),
@@ -172,6 +176,22 @@ impl<'a> Shared<'a> {
         match self.source {
             Source::Generated { stages, .. } if !self.is_warming => Some(stages),
             _ => None,
+        }
+    }
+
+    /// Targets that change while the run goes on. They make its stages then.
+    pub(super) fn changing_targets(&self) -> Option<&'a Targets> {
+        let targets = self.targets.filter(|targets| targets.change());
+        targets.filter(|_| !self.is_warming)
+    }
+
+    /// Number of the stage that the run is in, of which `progress` (0 to 1) is done after so many
+    /// seconds.
+    pub(super) fn stage_at(&self, progress: f64, seconds: f64) -> usize {
+        match (self.changing_targets(), self.stages()) {
+            (Some(targets), _) => targets.at(seconds),
+            (None, Some(stages)) => stages.at(progress),
+            (None, None) => 0,
         }
     }
 }

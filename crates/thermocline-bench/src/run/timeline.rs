@@ -5,12 +5,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use anyhow::Result;
 use hdrhistogram::Histogram;
 use serde::Serialize;
+use thermocline::Target;
 
 use super::hits::{self, Sample};
 use super::{Latencies, Shared, histogram, no_latencies};
 use crate::accounts::{self, Clock, Spent};
 use crate::counters::Counters;
 use crate::report::{self, OperationLatency, micros};
+use crate::targets::Targets;
 
 /// One second of a run. The last one of the run or of a stage may be shorter.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -69,6 +71,8 @@ pub struct LastTenth {
 pub struct StageResult {
     /// What it touched.
     pub distribution: String,
+    /// What the store aimed at, if it did.
+    pub target: Option<String>,
     /// When it began, in seconds since the run began.
     pub begin_seconds: f64,
     /// Its length.
@@ -273,22 +277,19 @@ impl Timeline {
 
     /// Each stage that was reached.
     pub(super) fn stages(&self, shared: &Shared<'_>) -> Vec<StageResult> {
-        let Some(stages) = shared.stages() else {
-            return Vec::new();
-        };
         let ends = self.stages.iter().skip(1).map(|(_, begin)| *begin);
         let ends = ends.chain([self.end()]);
         self.stages
             .iter()
             .zip(ends)
             .filter_map(|((number, begin), end)| {
-                let shape = &stages.stages().get(*number)?.shape;
-                Some(self.stage(shape.to_string(), *begin, end))
+                let named = Named::new(shared, *number)?;
+                Some(self.stage(named, *begin, end))
             })
             .collect()
     }
 
-    fn stage(&self, distribution: String, begin: Tick, end: Tick) -> StageResult {
+    fn stage(&self, named: Named, begin: Tick, end: Tick) -> StageResult {
         let first = self.samples.partition_point(|(at, _)| *at < begin.at);
         let past = self.samples.partition_point(|(at, _)| *at <= end.at);
         let samples = self.samples.get(first..past).unwrap_or_default();
@@ -296,7 +297,8 @@ impl Timeline {
         let hotness = samples.last().and_then(|(_, counters)| counters.hotness);
         let (seconds, ops) = (end.at - begin.at, end.ops - begin.ops);
         StageResult {
-            distribution,
+            distribution: named.distribution,
+            target: named.target.map(|target| target.to_string()),
             begin_seconds: begin.at,
             seconds,
             ops,
@@ -307,6 +309,35 @@ impl Timeline {
             hot_set_bytes: hotness.map(|hot| hot.hot_set_bytes),
             hot_set_limit_bytes: hotness.map(|hot| hot.hot_set_limit_bytes),
         }
+    }
+}
+
+/// What a stage is about.
+#[derive(Debug, Default)]
+struct Named {
+    distribution: String,
+    target: Option<Target>,
+}
+
+impl Named {
+    /// Stage `number` of a run. A trace has none of its own.
+    fn new(shared: &Shared<'_>, number: usize) -> Option<Self> {
+        let changing = shared.changing_targets();
+        let distribution = match (shared.stages(), changing) {
+            // The distribution is the same in all of them.
+            (Some(stages), Some(_)) => stages.to_string(),
+            (Some(stages), None) => stages.stages().get(number)?.shape.to_string(),
+            (None, Some(_)) => shared.source.distribution_name(),
+            (None, None) => return None,
+        };
+        let target = match changing {
+            Some(targets) => targets.get(number),
+            None => shared.targets.map(Targets::first),
+        };
+        Some(Self {
+            distribution,
+            target,
+        })
     }
 }
 
@@ -428,7 +459,7 @@ mod tests {
             ],
             ..Timeline::new(&Counters::default(), Clock::default())
         };
-        let stage = timeline.stage("uniform".to_owned(), tick(4.0, 400), tick(7.0, 700));
+        let stage = timeline.stage(Named::default(), tick(4.0, 400), tick(7.0, 700));
         assert_eq!((stage.seconds, stage.ops, stage.ops_s), (3.0, 300, 100.0));
         assert_eq!(stage.fd_hit_rate, Some(160.0 / 300.0));
         assert_eq!(stage.last_tenth_fd_hit_rate, Some(0.8));

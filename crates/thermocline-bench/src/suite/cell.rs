@@ -75,8 +75,10 @@ const CONTENT: [&str; 12] = [
 ];
 
 /// Flags that loading does without, because loading is not what is measured.
-const RUN_ONLY: [&str; 9] = [
+const RUN_ONLY: [&str; 11] = [
     "rate",
+    "cost-target",
+    "latency-target",
     "expect-slow-iops",
     "expect-slow-bandwidth",
     "warm-up",
@@ -188,7 +190,8 @@ impl About {
         };
         let is_open = args.ops.is_some() || args.trace.is_some();
         let timed = args.distribution.as_ref().and_then(Stages::duration);
-        let measured = match args.duration.or(timed) {
+        let durations = [args.duration.or(timed), args.targets.duration()];
+        let measured = match durations.into_iter().flatten().min() {
             Some(duration) => duration,
             None if is_open => Duration::ZERO,
             None => DEFAULT_DURATION,

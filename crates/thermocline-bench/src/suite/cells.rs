@@ -303,11 +303,13 @@ pub(crate) mod tests {
         assert!(words.ends_with("--keep --phase load"), "{words}");
         let emulated = SMALL.replacen(
             "threads = 2",
-            "rate = 500\nslow-iops = 9\nwarm-up = \"1s\"\nwarm-up-unthrottled = true",
+            "cost-target = \"0.4@1s,0.2@1s\"\nrate = 500\nslow-iops = 9\nwarm-up = \"1s\"\nwarm-up-unthrottled = true",
             1,
         );
         let cells = of(&emulated).unwrap();
         assert!(cells[0].command().contains("--rate 500"));
+        // Its targets end it before its 3 s and the warm-up's one.
+        assert_eq!(cells[0].seconds, 3.0);
         let words = cells[0].load_words().join(" ");
         assert!(words.contains("--duration 3s --fast"), "{words}");
     }

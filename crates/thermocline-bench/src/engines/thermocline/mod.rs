@@ -1,5 +1,5 @@
-//! Our engine: over two tiers or more, placed by hotness or by level; over the slow tier with the
-//! fast one as a cache of blocks; and over the fast tier alone.
+//! Our engine: over two tiers or more, placed by hotness, by level or by table; over the slow tier
+//! with the fast one as a cache of blocks; and over the fast tier alone.
 
 mod counters;
 
@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use thermocline::storage::{Disk, Limits, Throttled};
-use thermocline::{Db, HotRapOptions, Options, Placement, SystemClock, TierOptions};
+use thermocline::{Db, HotRapOptions, Options, Placement, SystemClock, Target, TierOptions};
 
 use crate::counters::Counters;
 use crate::engine::{Engine, EngineKind};
+use crate::prices::Prices;
 use crate::settings::{Compression, Dirs, Durability, Settings, SlowTier};
 
 /// A block is closed once it is past its size, by at most a record. The flash cache puts 60 bytes
@@ -30,6 +31,11 @@ pub(super) enum Thermocline {
     HotRap,
     /// The same, records placed by level: what hotness is measured against.
     Leveled,
+    /// The same, tables placed by their heat: without a target the fast tier is filled.
+    Tables,
+    /// Records placed by hotness, for runs with a target: a name of its own tells their results
+    /// from those of `hotrap`, which uses all of the fast tier.
+    Cost,
     /// All tables on the slow disk, and the fast one as a cache of their blocks: hotness without
     /// moving records.
     #[cfg(feature = "flash-cache")]
@@ -43,6 +49,8 @@ impl EngineKind for Thermocline {
         match self {
             Thermocline::HotRap => "hotrap",
             Thermocline::Leveled => "leveled",
+            Thermocline::Tables => "tables",
+            Thermocline::Cost => "cost",
             #[cfg(feature = "flash-cache")]
             Thermocline::FlashCache => "flash-cache",
             Thermocline::FastOnly => "fast-only",
@@ -52,11 +60,18 @@ impl EngineKind for Thermocline {
     fn files(&self) -> &'static str {
         match self {
             // States of more tiers are told apart by their capacities.
-            Thermocline::HotRap | Thermocline::Leveled => "two tiers",
+            Thermocline::HotRap
+            | Thermocline::Leveled
+            | Thermocline::Tables
+            | Thermocline::Cost => "two tiers",
             #[cfg(feature = "flash-cache")]
             Thermocline::FlashCache => "all on the slow tier",
             Thermocline::FastOnly => "one tier",
         }
+    }
+
+    fn takes_target(&self) -> bool {
+        matches!(self, Thermocline::Tables | Thermocline::Cost)
     }
 
     fn usual_record_cache(&self, cache: u64) -> u64 {
@@ -95,7 +110,7 @@ impl EngineKind for Thermocline {
     /// It is placed by level, so that the source is the same for whichever engine runs on the copy.
     fn copy(&self, settings: &Settings, from: &Dirs, to: &Dirs) -> Result<()> {
         let mut options = self.options(settings, from);
-        if let Placement::HotRap(_) = options.placement {
+        if let Placement::HotRap(_) | Placement::ByTable = options.placement {
             options.placement = Placement::ByLevel;
         }
         let db = Db::open(options)?;
@@ -155,6 +170,10 @@ impl Thermocline {
                 None => slow,
             });
         }
+        let prices = settings.prices.iter().flat_map(Prices::each);
+        for (tier, price) in tiers.iter_mut().zip(prices) {
+            tier.price_per_gb_month = Some(price);
+        }
         // With nothing below it, the fast tier holds everything.
         if let [fast, _, ..] = tiers.as_mut_slice() {
             fast.capacity = settings.fast_capacity;
@@ -166,7 +185,8 @@ impl Thermocline {
         options.memtable_size = Some(settings.memtable);
         options.table_size = Some(settings.memtable);
         options.placement = match self {
-            Thermocline::HotRap => Placement::HotRap(hotrap(settings)),
+            Thermocline::HotRap | Thermocline::Cost => Placement::HotRap(hotrap(settings)),
+            Thermocline::Tables => Placement::ByTable,
             Thermocline::Leveled | Thermocline::FastOnly => Placement::ByLevel,
             #[cfg(feature = "flash-cache")]
             Thermocline::FlashCache => Placement::FlashCache,
@@ -254,6 +274,10 @@ impl Engine for Store {
             silent_threads: self.silent_threads,
             ..counters::of(&self.db.metrics())
         })
+    }
+
+    fn set_target(&self, target: Target) -> Result<()> {
+        Ok(self.db.set_target(target)?)
     }
 
     fn throttle(&self, on: bool) {
@@ -439,6 +463,33 @@ mod tests {
         let counters = run("leveled", "hotrap", true);
         assert!(counters.sd_bytes > Some(1 << 20));
         assert!(counters.hotness.is_some());
+    }
+
+    /// Each loads what each other runs on, and says so by the name of its files.
+    #[test]
+    fn a_store_can_be_run_by_table_and_what_that_loaded_by_hotness() {
+        let by_table = run("leveled", "tables", true);
+        assert_eq!(by_table.hotness, None);
+        assert!(by_table.fd_bytes > Some(0) && by_table.sd_bytes > Some(0));
+        assert!(run("tables", "cost", true).hotness.is_some());
+    }
+
+    #[test]
+    fn each_tier_has_its_price() {
+        let flags =
+            "--data-size 4MiB --fast a --slow b --slow c --price-fast 0.5 --price-slow 0.1,0.04";
+        let settings = parse(flags).unwrap().plan().unwrap().settings;
+        let three = Dirs {
+            slower: vec!["slower".into()],
+            ..dirs(std::path::Path::new(""), "a")
+        };
+        let prices = |engine: Thermocline| -> Vec<_> {
+            let tiers = engine.options(&settings, &three).tiers;
+            tiers.iter().map(|tier| tier.price_per_gb_month).collect()
+        };
+        let [fast, slow, slower] = [0.5, 0.1, 0.04].map(Some);
+        assert_eq!(prices(Thermocline::Tables), [fast, slow, slower]);
+        assert_eq!(prices(Thermocline::FastOnly), [fast]);
     }
 
     #[cfg(feature = "experiments")]
