@@ -367,6 +367,73 @@ mod tests {
         assert_eq!(set(&place.run()), "cost:0.4\n");
     }
 
+    /// Of a run of several stages, the last one's is the run's own.
+    #[test]
+    fn the_bill_is_reported_if_there_are_prices() {
+        let report = |flags: &str| {
+            let stages = "--distribution hotspot-5@100ms,uniform@100ms";
+            let args = parse(&format!(
+                "--data-size 100kB --record-size 100 {stages} {flags}"
+            ));
+            let args = args.unwrap();
+            let mut plan = args.plan().unwrap();
+            plan.engine = &Memory(Lie::None);
+            let place = Place::temporary().unwrap();
+            on_new_state(&args, &plan, &place, &mut ()).unwrap()
+        };
+        let free = serde_json::to_value(report("")).unwrap();
+        assert!(free.get("bill_mean").is_none() && free["series"][0].get("cost").is_none());
+        let mut report = report("--price-fast 0.5 --price-slow 0.1");
+        let json = serde_json::to_value(&report).unwrap();
+        for field in [
+            "bill_max",
+            "bill_by_tables",
+            "target_cost",
+            "seconds_to_target",
+            "seconds_above_target",
+            "tables_up_bytes",
+            "tables_down_bytes",
+            "migrations",
+            "held_up_by",
+        ] {
+            assert_eq!(json["stages"][1].get(field), json.get(field), "{field}");
+            assert!(json.get(field).is_some(), "{field} is missing");
+        }
+        // The store has nothing but the records, on the fast disk.
+        for place in [&json, &json["stages"][0], &json["stages"][1]] {
+            let bill = place["bill_mean"].as_f64().unwrap();
+            assert!((bill - 0.5).abs() < 1e-9, "{bill}");
+        }
+        for field in [
+            "bill_by_tables",
+            "target_cost",
+            "floor",
+            "ceiling",
+            "moving_bytes",
+        ] {
+            assert!(json["series"][0]["cost"].get(field).is_some(), "{field}");
+        }
+        assert!(json["series"][0]["cost"]["bill"].as_f64() > Some(0.49));
+        assert_eq!(json["settings"]["prices"]["fast"], 0.5);
+        let text = report.to_string();
+        let said = "bill          $0.5000 per GB of records and month, $0.5000 at most\n";
+        assert!(
+            text.contains(said) && text.contains(", $0.5000, "),
+            "{text}"
+        );
+        let cost = report.cost.as_mut().unwrap();
+        (cost.bill_by_tables, cost.target_cost) = (Some(0.25), Some(0.2));
+        (
+            cost.migrations,
+            cost.tables_up_bytes,
+            cost.tables_down_bytes,
+        ) = (Some(7), Some(1), Some(2));
+        cost.held_up_by = Some("a reader".to_owned());
+        let text = report.to_string();
+        let said = "; $0.2500 by live tables, target $0.2 not kept\n  tables moved  7: 1 B up, 2 B down\n  held up by    a reader\n";
+        assert!(text.contains(said), "{text}");
+    }
+
     /// What only the store can tell of a target is told before anything is measured.
     #[test]
     fn a_target_that_the_store_refuses_is_an_error_before_the_run() {

@@ -59,6 +59,8 @@ pub(crate) struct Counters {
     pub(crate) record_cache: Option<RecordCacheCounters>,
     /// Placement by hotness, where there is one.
     pub(crate) hotness: Option<HotCounters>,
+    /// What the store costs by its own account, if it keeps one.
+    pub(crate) cost: Option<CostCounters>,
 }
 
 /// Counters of one tier.
@@ -173,6 +175,41 @@ impl HotCounters {
     }
 }
 
+/// What a store costs by its own account.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct CostCounters {
+    /// Dollars a month for all of it.
+    pub(crate) dollars: f64,
+    /// Dollars per GB (10⁹ bytes) of live tables and month.
+    pub(crate) by_tables: f64,
+    /// The least that this could be. None if that is not known.
+    pub(crate) floor: Option<f64>,
+    /// The most.
+    pub(crate) ceiling: Option<f64>,
+    /// Bytes of tables that are to move to another tier.
+    pub(crate) moving_bytes: u64,
+    /// Tables that were written anew on another tier.
+    pub(crate) migrations: u64,
+    /// Bytes of them that came to a faster tier.
+    pub(crate) up_bytes: u64,
+    /// Bytes of them that went to a slower tier.
+    pub(crate) down_bytes: u64,
+    /// Why it costs more than the target, if it does.
+    pub(crate) held_up_by: Option<String>,
+}
+
+impl CostCounters {
+    fn since(&self, earlier: &Self) -> Self {
+        let less = u64::saturating_sub;
+        Self {
+            migrations: less(self.migrations, earlier.migrations),
+            up_bytes: less(self.up_bytes, earlier.up_bytes),
+            down_bytes: less(self.down_bytes, earlier.down_bytes),
+            ..self.clone()
+        }
+    }
+}
+
 impl Counters {
     /// What was counted since `earlier`. Present sizes stay as they are.
     pub(crate) fn since(&self, earlier: &Counters) -> Counters {
@@ -230,6 +267,11 @@ impl Counters {
                 .hotness
                 .zip(earlier.hotness)
                 .map(|(now, then)| now.since(&then)),
+            cost: self
+                .cost
+                .as_ref()
+                .zip(earlier.cost.as_ref())
+                .map(|(now, then)| now.since(then)),
         }
     }
 
@@ -334,6 +376,20 @@ mod tests {
         let cache = run.record_cache.unwrap();
         assert_eq!((cache.entries, cache.hits), (8, 20));
         assert_eq!(run.tiers, Some([tier(70, 2), tier(300, 10)].into()));
+        let cost = |migrations, moving_bytes| {
+            Some(CostCounters {
+                migrations,
+                up_bytes: migrations * 2,
+                down_bytes: migrations * 3,
+                moving_bytes,
+                ..CostCounters::default()
+            })
+        };
+        let [then, now] = [cost(5, 9), cost(7, 8)].map(|cost| Counters {
+            cost,
+            ..Counters::default()
+        });
+        assert_eq!(now.since(&then).cost, cost(2, 8));
         let hotness = run.hotness.unwrap();
         assert_eq!((hotness.hot_set_bytes, hotness.retained_bytes), (7, 5));
         assert_eq!(hotness.ralt_cpu_seconds, 1.5);

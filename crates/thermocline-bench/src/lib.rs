@@ -73,7 +73,7 @@ pub use pages::{ReportArgs, report as report_page};
 pub use prices::{PriceArgs, Prices};
 pub use probe::{DiskProbe, ExpectArgs, Probe, ProbeArgs, RandomReads, probe};
 pub use report::{Hotness, OperationLatency, Report, WarmUpResult};
-pub use run::{LastTenth, Second, StageResult};
+pub use run::{CostResult, CostSecond, LastTenth, Second, StageResult};
 pub use settings::{Compression, Durability, Settings, SlowDevice, SlowDeviceArgs, SlowTier};
 #[cfg(feature = "lab")]
 pub use suite::{SuiteArgs, suite};

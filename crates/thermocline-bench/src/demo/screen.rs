@@ -201,21 +201,13 @@ mod tests {
 
     fn second(rate: f64, hot: Option<u64>) -> Second {
         Second {
-            ralt_bytes: None,
-            ralt_limit_bytes: None,
             second: 7.0,
             ops: 10,
             ops_s: 10.0,
-            p50_us: 1.0,
-            p99_us: 2.0,
             fd_hit_rate: Some(rate),
-            dram_hit_rate: None,
-            fd_bytes: None,
-            sd_bytes: None,
             hot_set_bytes: hot,
             hot_set_limit_bytes: hot,
-            stall_seconds: None,
-            stage: 0,
+            ..Second::default()
         }
     }
 

@@ -19,7 +19,7 @@ use crate::host::Host;
 use crate::plan::Plan;
 use crate::probe::DiskProbe;
 use crate::program;
-use crate::run::{LastTenth, Load, Measured, Second, StageResult, histogram};
+use crate::run::{CostResult, LastTenth, Load, Measured, Second, StageResult, histogram};
 use crate::settings::Settings;
 use crate::usage::Usage;
 use crate::workload::{Operation, WORKLOADS_DEFINITION};
@@ -190,6 +190,9 @@ pub struct Report {
     /// Placement by hotness.
     #[serde(flatten)]
     pub hotness: Hotness,
+    /// What the store cost in the last stage. Left out without prices.
+    #[serde(flatten)]
+    pub cost: Option<CostResult>,
     /// Answers that were missing, damaged, of another key, stale or out of order.
     pub wrong_answers: u64,
     /// The first of them in words.
@@ -285,6 +288,7 @@ impl Report {
             stall_by_reason: None,
             record_cache: None,
             hotness: Hotness::default(),
+            cost: None,
             wrong_answers: 0,
             wrong_examples: Vec::new(),
             settings: plan.settings.clone(),
@@ -369,6 +373,7 @@ impl Report {
         self.write_amplification = counters.write_amplification();
         self.stall_seconds = counters.stall_seconds;
         self.stall_by_reason.clone_from(&counters.stall_by_reason);
+        self.cost = measured.cost;
         self.wrong_answers = measured.wrongs.count();
         self.wrong_examples = measured.wrongs.examples();
         self.probes(measured.slow_probes);

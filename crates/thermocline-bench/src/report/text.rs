@@ -5,7 +5,7 @@ use std::fmt;
 use bytesize::ByteSize;
 
 use super::Report;
-use crate::run::StageResult;
+use crate::run::{CostResult, StageResult};
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -79,6 +79,9 @@ impl fmt::Display for Report {
                 write_stage(f, stage)?;
             }
         }
+        if let Some(cost) = &self.cost {
+            write_bill(f, cost)?;
+        }
         if let (Some(fast), Some(slow)) = (self.fd_bytes, self.sd_bytes) {
             writeln!(
                 f,
@@ -134,6 +137,43 @@ impl fmt::Display for Report {
     }
 }
 
+/// What the store cost in the last stage.
+fn write_bill(f: &mut fmt::Formatter<'_>, cost: &CostResult) -> fmt::Result {
+    if let (Some(mean), Some(most)) = (cost.bill_mean, cost.bill_max) {
+        write!(
+            f,
+            "  bill          ${mean:.4} per GB of records and month, ${most:.4} at most"
+        )?;
+        if let Some(by_tables) = cost.bill_by_tables {
+            write!(f, "; ${by_tables:.4} by live tables")?;
+        }
+        if let Some(target) = cost.target_cost {
+            match cost.seconds_to_target {
+                Some(seconds) => write!(f, ", target ${target} kept after {seconds:.1} s")?,
+                None => write!(f, ", target ${target} not kept")?,
+            }
+        }
+        writeln!(f)?;
+    }
+    if let (Some(tables), Some(up), Some(down)) = (
+        cost.migrations,
+        cost.tables_up_bytes,
+        cost.tables_down_bytes,
+    ) && tables > 0
+    {
+        writeln!(
+            f,
+            "  tables moved  {tables}: {} up, {} down",
+            ByteSize(up),
+            ByteSize(down)
+        )?;
+    }
+    match &cost.held_up_by {
+        Some(why) => writeln!(f, "  held up by    {why}"),
+        None => Ok(()),
+    }
+}
+
 /// Each tier, if there are more than the two that have figures of their own.
 fn write_tiers(f: &mut fmt::Formatter<'_>, report: &Report) -> fmt::Result {
     let tiers = report.tiers.as_deref().unwrap_or_default();
@@ -177,6 +217,9 @@ fn write_stage(f: &mut fmt::Formatter<'_>, stage: &StageResult) -> fmt::Result {
             ", at its end {:.1} % without the slow disk",
             rate * 100.0
         )?;
+    }
+    if let Some(bill) = stage.cost.as_ref().and_then(|cost| cost.bill_mean) {
+        write!(f, ", ${bill:.4}")?;
     }
     match stage.seconds_to_steady {
         Some(seconds) => write!(f, ", steady after {seconds:.1} s of {:.1}", stage.seconds)?,

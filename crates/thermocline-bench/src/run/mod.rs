@@ -1,5 +1,6 @@
 //! Loads a store and runs a workload on it. Every answer is checked.
 
+mod bill;
 mod client;
 mod hits;
 mod inserts;
@@ -26,6 +27,7 @@ use crate::probe::{DiskProbe, Expected};
 use crate::targets::Targets;
 use crate::workload::Operation;
 
+pub use bill::{CostResult, CostSecond};
 use client::Client;
 pub(crate) use load::{Load, load};
 pub(crate) use sampler::Watch;
@@ -67,6 +69,8 @@ pub(crate) struct Measured {
     pub(crate) spent: Spent,
     pub(crate) spent_by_second: Vec<Spent>,
     pub(crate) stages: Vec<StageResult>,
+    /// What the store cost in the last of them.
+    pub(crate) cost: Option<CostResult>,
     pub(crate) last_tenth: LastTenth,
     pub(crate) seconds_to_90_percent: Option<f64>,
     pub(crate) counters: Counters,
@@ -133,6 +137,7 @@ pub(crate) fn measure(plan: &Plan, engine: &dyn Engine, watch: &mut dyn Watch) -
         // purpose is from the last sample.
         counters: timeline.counters(),
         stages: timeline.stages(&shared),
+        cost: timeline.last_cost(&shared),
         last_tenth: timeline.last_tenth(),
         seconds_to_90_percent: timeline.seconds_to_90_percent(),
         latencies: timeline.latencies,
@@ -210,6 +215,7 @@ mod tests {
     use crate::engine::EngineKind;
     use crate::engines::memory::{Lie, Memory};
     use crate::plan::tests::parse;
+    use crate::report::micros;
     use crate::settings::Dirs;
 
     /// Names of the parts of a run, and seconds of each.
@@ -431,6 +437,32 @@ mod tests {
     fn set_in(dir: &tempfile::TempDir) -> String {
         let file = dir.path().join("fast/targets");
         std::fs::read_to_string(file).unwrap_or_default()
+    }
+
+    /// The point reads of each stage are its own.
+    #[test]
+    fn each_stage_has_the_latencies_of_its_reads() {
+        let flags = "--workload uh --distribution hotspot-5@200ms,uniform@200ms";
+        let measured = run(flags, Lie::None);
+        let reads = measured.latencies[Operation::Read as usize].len();
+        let [first, second] = &measured.stages[..] else {
+            panic!("{:?}", measured.stages);
+        };
+        for stage in [first, second] {
+            assert!(stage.read_p99_us >= stage.read_p50_us, "{stage:?}");
+            assert!(stage.read_p50_us > Some(0.0) && stage.read_mean_us > Some(0.0));
+        }
+        let longest = |of: &StageResult| of.read_p99_us.unwrap_or_default();
+        let all = micros(&measured.latencies[Operation::Read as usize], 0.99);
+        let [least, most] = [
+            longest(first).min(longest(second)),
+            longest(first).max(longest(second)),
+        ];
+        assert!(reads > 100 && least <= all * 1.01 && all <= most * 1.01);
+        assert_eq!(
+            run("--workload write --ops 100", Lie::None).stages[0].read_p50_us,
+            None
+        );
     }
 
     /// This store sets a target only once clients have read and a sample was taken meanwhile.

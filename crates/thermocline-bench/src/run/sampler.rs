@@ -80,7 +80,7 @@ pub(super) fn watch(
                 Some(_) => _ = targets.send(stage),
                 None => shared.stage.store(stage, Ordering::Relaxed),
             }
-            timeline.stages.push((stage, now));
+            timeline.begin_stage(stage, now);
         }
         if over {
             return failed.map_or(Ok(timeline), Err);

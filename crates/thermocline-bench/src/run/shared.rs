@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard};
 use std::thread::{Scope, ScopedJoinHandle};
 
 use anyhow::{Context, Result};
+use thermocline::Target;
 
 use super::inserts::Inserts;
 use super::wrongs::Wrongs;
@@ -14,6 +15,7 @@ use crate::engine::Engine;
 use crate::freshness::Freshness;
 use crate::keys::{Key, KeySpace};
 use crate::plan::{Plan, Source};
+use crate::prices::Prices;
 use crate::record_sizes::ValueLens;
 use crate::targets::Targets;
 use crate::workload::Workload;
@@ -31,6 +33,8 @@ pub(crate) struct Shared<'a> {
     /// Operations a second that all clients offer. None if each goes on when it has its answer.
     pub(crate) rate: Option<u64>,
     pub(crate) max_ops: Option<u64>,
+    /// What the disks cost.
+    pub(crate) prices: Option<&'a Prices>,
     /// What the store is to aim at.
     pub(crate) targets: Option<&'a Targets>,
     /// Whether the run is not measured yet. Then the first stage lasts, and clients draw other
@@ -129,6 +133,7 @@ impl<'a> Shared<'a> {
             seed: plan.seed,
             rate: plan.rate,
             max_ops: plan.end.ops,
+            prices: plan.settings.prices.as_ref(),
             targets: plan.targets.as_ref(),
             is_warming: false,
             freshness: Freshness::new(plan.records),
@@ -176,6 +181,19 @@ impl<'a> Shared<'a> {
         match self.source {
             Source::Generated { stages, .. } if !self.is_warming => Some(stages),
             _ => None,
+        }
+    }
+
+    /// Keys and values of the records that were loaded and inserted.
+    pub(super) fn user_bytes(&self) -> u64 {
+        self.inserts.present() * self.value_lens.record_bytes()
+    }
+
+    /// The target in stage `number`.
+    pub(super) fn target_in(&self, number: usize) -> Option<Target> {
+        match self.changing_targets() {
+            Some(targets) => targets.get(number),
+            None => self.targets.map(Targets::first),
         }
     }
 

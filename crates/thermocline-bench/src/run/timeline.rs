@@ -7,15 +7,16 @@ use hdrhistogram::Histogram;
 use serde::Serialize;
 use thermocline::Target;
 
+use super::bill::{self, CostResult, CostSecond};
 use super::hits::{self, Sample};
 use super::{Latencies, Shared, histogram, no_latencies};
 use crate::accounts::{self, Clock, Spent};
 use crate::counters::Counters;
 use crate::report::{self, OperationLatency, micros};
-use crate::targets::Targets;
+use crate::workload::Operation;
 
 /// One second of a run. The last one of the run or of a stage may be shorter.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Second {
     /// Time since the run began, at its end.
     pub second: f64,
@@ -45,8 +46,11 @@ pub struct Second {
     pub ralt_limit_bytes: Option<u64>,
     /// Seconds that writers were held back, of all threads.
     pub stall_seconds: Option<f64>,
-    /// Stage of the distribution, from 0.
+    /// Stage of the run, from 0.
     pub stage: usize,
+    /// What the store cost at its end. Left out without prices.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<CostSecond>,
 }
 
 /// The last tenth of a run. It shows how the run goes once everything has found its place.
@@ -85,6 +89,15 @@ pub struct StageResult {
     pub fd_hit_rate: Option<f64>,
     /// The same in its last tenth, to the nearest second.
     pub last_tenth_fd_hit_rate: Option<f64>,
+    /// Mean latency of its point reads in microseconds. None if it has none.
+    pub read_mean_us: Option<f64>,
+    /// Their median.
+    pub read_p50_us: Option<f64>,
+    /// Their 99th percentile.
+    pub read_p99_us: Option<f64>,
+    /// What the store cost. Left out without prices.
+    #[serde(flatten)]
+    pub cost: Option<CostResult>,
     /// Time from its beginning until the hit rate, over three seconds, stays within 3 points of
     /// that of its last tenth.
     pub seconds_to_steady: Option<f64>,
@@ -125,7 +138,9 @@ pub(super) struct Timeline {
     /// Taken every second, and at the beginning and the end of each stage.
     pub(super) samples: Vec<Sample>,
     /// The number of each stage, and how far the run was when the stage began.
-    pub(super) stages: Vec<(usize, Tick)>,
+    stages: Vec<(usize, Tick)>,
+    /// Latencies of the point reads of each stage.
+    stage_reads: Vec<Histogram<u64>>,
 }
 
 impl Timeline {
@@ -142,7 +157,14 @@ impl Timeline {
             ticks: vec![Tick::default()],
             samples: vec![(0.0, before.clone())],
             stages: vec![(0, Tick::default())],
+            stage_reads: vec![histogram()],
         }
+    }
+
+    /// From here on it is stage `number`. A sample was just taken.
+    pub(super) fn begin_stage(&mut self, number: usize, now: Tick) {
+        self.stages.push((number, now));
+        self.stage_reads.push(histogram());
     }
 
     /// How far the run is.
@@ -180,6 +202,7 @@ impl Timeline {
             ralt_limit_bytes: part.hotness.map(|hot| hot.ralt_limit_bytes),
             stall_seconds: part.stall_seconds,
             stage,
+            cost: bill::now(shared, &counters, shared.target_in(stage)),
         };
         self.since_sample.reset();
         self.clocks[1] = clock(shared)?;
@@ -230,6 +253,11 @@ impl Timeline {
                     sum.add(&*part)?;
                 }
                 self.since_sample.add(&*part)?;
+                if at == Operation::Read as usize
+                    && let Some(reads) = self.stage_reads.last_mut()
+                {
+                    reads.add(&*part)?;
+                }
                 part.reset();
             }
         }
@@ -282,21 +310,51 @@ impl Timeline {
         self.stages
             .iter()
             .zip(ends)
-            .filter_map(|((number, begin), end)| {
+            .zip(&self.stage_reads)
+            .filter_map(|(((number, begin), end), reads)| {
                 let named = Named::new(shared, *number)?;
-                Some(self.stage(named, *begin, end))
+                Some(self.stage(named, *begin, end, reads))
             })
             .collect()
     }
 
-    fn stage(&self, named: Named, begin: Tick, end: Tick) -> StageResult {
-        let first = self.samples.partition_point(|(at, _)| *at < begin.at);
-        let past = self.samples.partition_point(|(at, _)| *at <= end.at);
+    /// What the store cost in the last stage.
+    pub(super) fn last_cost(&self, shared: &Shared<'_>) -> Option<CostResult> {
+        let (number, begin) = self.stages.last()?;
+        shared.prices?;
+        self.cost(*begin, self.end(), shared.target_in(*number))
+    }
+
+    fn cost(&self, begin: Tick, end: Tick, target: Option<Target>) -> Option<CostResult> {
+        let (first, past) = self.samples_of(begin, end);
+        // The first sample is of before the series began.
+        let series = self.series.get(first..past.saturating_sub(1))?;
+        bill::of_stage(series, self.samples.get(first..past)?, target)
+    }
+
+    /// The numbers of the first sample from `begin` on, and of the first past `end`.
+    fn samples_of(&self, begin: Tick, end: Tick) -> (usize, usize) {
+        let samples = &self.samples;
+        let first = samples.partition_point(|(at, _)| *at < begin.at);
+        let past = samples.partition_point(|(at, _)| *at <= end.at);
+        (first, past)
+    }
+
+    fn stage(&self, named: Named, begin: Tick, end: Tick, reads: &Histogram<u64>) -> StageResult {
+        let (first, past) = self.samples_of(begin, end);
         let samples = self.samples.get(first..past).unwrap_or_default();
         let last_tenth = hits::in_last_tenth(samples);
         let hotness = samples.last().and_then(|(_, counters)| counters.hotness);
         let (seconds, ops) = (end.at - begin.at, end.ops - begin.ops);
+        let of_reads = |value: f64| (!reads.is_empty()).then_some(value);
+        let cost = named
+            .has_prices
+            .then(|| self.cost(begin, end, named.target));
         StageResult {
+            read_mean_us: of_reads(reads.mean() / 1000.0),
+            read_p50_us: of_reads(micros(reads, 0.5)),
+            read_p99_us: of_reads(micros(reads, 0.99)),
+            cost: cost.flatten(),
             distribution: named.distribution,
             target: named.target.map(|target| target.to_string()),
             begin_seconds: begin.at,
@@ -317,6 +375,7 @@ impl Timeline {
 struct Named {
     distribution: String,
     target: Option<Target>,
+    has_prices: bool,
 }
 
 impl Named {
@@ -330,13 +389,10 @@ impl Named {
             (None, Some(_)) => shared.source.distribution_name(),
             (None, None) => return None,
         };
-        let target = match changing {
-            Some(targets) => targets.get(number),
-            None => shared.targets.map(Targets::first),
-        };
         Some(Self {
             distribution,
-            target,
+            target: shared.target_in(number),
+            has_prices: shared.prices.is_some(),
         })
     }
 }
@@ -459,7 +515,12 @@ mod tests {
             ],
             ..Timeline::new(&Counters::default(), Clock::default())
         };
-        let stage = timeline.stage(Named::default(), tick(4.0, 400), tick(7.0, 700));
+        let stage = timeline.stage(
+            Named::default(),
+            tick(4.0, 400),
+            tick(7.0, 700),
+            &histogram(),
+        );
         assert_eq!((stage.seconds, stage.ops, stage.ops_s), (3.0, 300, 100.0));
         assert_eq!(stage.fd_hit_rate, Some(160.0 / 300.0));
         assert_eq!(stage.last_tenth_fd_hit_rate, Some(0.8));

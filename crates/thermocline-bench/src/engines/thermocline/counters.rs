@@ -1,11 +1,11 @@
 //! The engine's metrics as the counters of a benchmark.
 
 use thermocline::Purpose;
-use thermocline::metrics::{CompactionMetrics, HotRapMetrics, Metrics, TierMetrics};
+use thermocline::metrics::{CompactionMetrics, CostReport, HotRapMetrics, Metrics, TierMetrics};
 
 use crate::accounts::{Activity, ByActivity, ByDisk, Io};
 use crate::compactions::LevelCompactions;
-use crate::counters::{Counters, HotCounters, RecordCacheCounters, TierCounters};
+use crate::counters::{CostCounters, Counters, HotCounters, RecordCacheCounters, TierCounters};
 
 /// The counters that a benchmark makes of the store's metrics.
 pub(super) fn of(metrics: &Metrics) -> Counters {
@@ -42,8 +42,27 @@ pub(super) fn of(metrics: &Metrics) -> Counters {
         tiers: Some(metrics.tiers.iter().map(tier).collect()),
         record_cache: metrics.record_cache.as_ref().map(record_cache),
         hotness: metrics.hotrap.as_ref().map(hotness),
+        // Is asked for apart, if there are prices.
+        cost: None,
         stall_seconds: Some(metrics.stalls.slowed_seconds + metrics.stalls.stopped_seconds),
         stall_by_reason: Some(metrics.stalls.by_reason.iter().copied().collect()),
+    }
+}
+
+/// What the store says it costs.
+pub(super) fn cost(report: CostReport) -> CostCounters {
+    // Placements that have no tables to move know no bounds.
+    let known = |dollars: f64| Some(dollars).filter(|dollars| *dollars > 0.0);
+    CostCounters {
+        dollars: report.dollars_per_month,
+        by_tables: report.now,
+        floor: known(report.floor),
+        ceiling: known(report.ceiling),
+        moving_bytes: report.moving_bytes,
+        migrations: report.migrations,
+        up_bytes: report.migrated_up_bytes,
+        down_bytes: report.migrated_down_bytes,
+        held_up_by: report.held_up_by,
     }
 }
 
@@ -187,6 +206,33 @@ mod tests {
             admission_refused: 113,
         };
         assert_eq!(hotness(&hotrap), wanted);
+    }
+
+    #[test]
+    fn each_number_of_the_cost_is_its_own() {
+        let report = |floor: f64| {
+            made(|report: &mut CostReport| {
+                (report.now, report.dollars_per_month) = (1.5, 2.5);
+                (report.floor, report.ceiling) = (floor, floor * 2.0);
+                (report.moving_bytes, report.migrations) = (5, 6);
+                (report.migrated_up_bytes, report.migrated_down_bytes) = (7, 8);
+                report.held_up_by = Some("it".to_owned());
+            })
+        };
+        let wanted = CostCounters {
+            dollars: 2.5,
+            by_tables: 1.5,
+            floor: Some(3.5),
+            ceiling: Some(7.0),
+            moving_bytes: 5,
+            migrations: 6,
+            up_bytes: 7,
+            down_bytes: 8,
+            held_up_by: Some("it".to_owned()),
+        };
+        assert_eq!(cost(report(3.5)), wanted);
+        let no_bounds = cost(report(0.0));
+        assert_eq!((no_bounds.floor, no_bounds.ceiling), (None, None));
     }
 
     #[test]

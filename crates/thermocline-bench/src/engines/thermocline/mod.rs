@@ -103,6 +103,7 @@ impl EngineKind for Thermocline {
             db: builder.open()?,
             devices,
             silent_threads: self.has_flash_cache(),
+            has_prices: settings.prices.is_some(),
         }))
     }
 
@@ -237,6 +238,7 @@ struct Store {
     devices: Vec<Emulated>,
     /// Whether a flash cache has threads of its own, which are not measured.
     silent_threads: bool,
+    has_prices: bool,
 }
 
 impl Engine for Store {
@@ -270,8 +272,13 @@ impl Engine for Store {
     }
 
     fn counters(&self) -> Result<Counters> {
+        let cost = match self.has_prices {
+            true => Some(counters::cost(self.db.cost()?)),
+            false => None,
+        };
         Ok(Counters {
             silent_threads: self.silent_threads,
+            cost,
             ..counters::of(&self.db.metrics())
         })
     }
@@ -472,6 +479,48 @@ mod tests {
         assert_eq!(by_table.hotness, None);
         assert!(by_table.fd_bytes > Some(0) && by_table.sd_bytes > Some(0));
         assert!(run("tables", "cost", true).hotness.is_some());
+    }
+
+    /// What becomes of a target is the store's affair: this is about what the bench hands over, and
+    /// makes of the store's account.
+    #[test]
+    fn the_target_is_handed_over_and_the_account_taken() {
+        let flags = "--engine tables --data-size 4MiB --fast-capacity 2MiB --memory 2MiB --cache 64KiB \
+             --memtable 64KiB --ops 1000 --cost-target 0.2 --price-fast 0.5 --price-slow 0.1";
+        let plan = parse(flags).unwrap().plan().unwrap();
+        let root = tempfile::tempdir().unwrap();
+        let engine = plan.engine.open(&plan.settings, &dirs(root.path(), "a"));
+        let engine = engine.unwrap();
+        run::load(&plan, engine.as_ref(), &mut ()).unwrap();
+        engine.set_target(Target::Cost(0.2)).unwrap();
+        let error = engine.set_target(Target::Cost(0.01)).unwrap_err();
+        assert!(
+            error.to_string().contains("0.1"),
+            "what is possible: {error}"
+        );
+        let measured = run::measure(&plan, engine.as_ref(), &mut ()).unwrap();
+        let bill = measured.cost.unwrap();
+        assert_eq!(bill.target_cost, Some(0.2));
+        assert!(
+            bill.bill_mean > bill.bill_by_tables,
+            "tables are more than records: {bill:?}"
+        );
+        let counters = measured.counters;
+        let tiers = counters.tiers.unwrap();
+        let paid = tiers[0].bytes as f64 * 0.5 + tiers[1].bytes as f64 * 0.1;
+        let cost = counters.cost.unwrap();
+        assert!((paid / 1e9 / cost.dollars - 1.0).abs() < 0.05, "{cost:?}");
+        assert!(
+            cost.floor > Some(0.1) && cost.ceiling < Some(0.6),
+            "{cost:?}"
+        );
+        engine.close().unwrap();
+        let free = parse("--engine tables --data-size 4MiB")
+            .unwrap()
+            .plan()
+            .unwrap();
+        let engine = free.engine.open(&free.settings, &dirs(root.path(), "b"));
+        assert_eq!(engine.unwrap().counters().unwrap().cost, None);
     }
 
     #[test]
