@@ -54,8 +54,7 @@ pub(crate) struct Args {
     )]
     price_slow: Vec<f64>,
 
-    /// What the store may cost, or how fast it has to be: cost:DOLLARS for a GB and month,
-    /// latency:TIME for a read on average, hit-rate:PART of reads without the slow tier, or none
+    /// What the store may cost: cost:DOLLARS for a GB and month, or none
     #[arg(long, value_name = "TARGET", value_parser = target)]
     set: Option<Target>,
 
