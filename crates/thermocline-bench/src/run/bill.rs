@@ -137,7 +137,8 @@ pub(super) fn of_stage(
         bill_by_tables: mean(rest, |cost| cost.bill_by_tables),
         target_cost,
         seconds_to_target: settled.and_then(|at| each.get(at)).map(|of| of.end - begin),
-        seconds_above_target: target_cost.map(|_| above.map(|of| of.seconds).sum()),
+        // Not `sum`, which makes -0 of nothing.
+        seconds_above_target: target_cost.map(|_| above.fold(0.0, |sum, of| sum + of.seconds)),
         tables_up_bytes: moved.as_ref().map(|cost| cost.up_bytes),
         tables_down_bytes: moved.as_ref().map(|cost| cost.down_bytes),
         migrations: moved.as_ref().map(|cost| cost.migrations),
@@ -242,6 +243,12 @@ mod tests {
         let room = (cost.fast_room_records_bytes, cost.fast_room_tables_bytes);
         assert_eq!(room, (Some(5), Some(10)), "at the end");
         assert_eq!(cost.held_up_by.as_deref(), Some("a reader"));
+    }
+
+    #[test]
+    fn no_time_above_the_target_is_not_less_than_none() {
+        let above = stage(&[(0.2, 0)], Some(Target::Cost(0.2))).seconds_above_target;
+        assert!(above.is_some_and(|seconds| seconds == 0.0 && seconds.is_sign_positive()));
     }
 
     #[test]
