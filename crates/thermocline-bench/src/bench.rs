@@ -394,6 +394,8 @@ mod tests {
             "tables_up_bytes",
             "tables_down_bytes",
             "migrations",
+            "fast_room_records_bytes",
+            "fast_room_tables_bytes",
             "held_up_by",
         ] {
             assert_eq!(json["stages"][1].get(field), json.get(field), "{field}");

@@ -194,6 +194,10 @@ pub(crate) struct CostCounters {
     pub(crate) up_bytes: u64,
     /// Bytes of them that went to a slower tier.
     pub(crate) down_bytes: u64,
+    /// Bytes of the first tier that placement by hotness has filled with files. None without it.
+    pub(crate) records_bytes: Option<u64>,
+    /// Bytes of it that hold copies of tables. None without it.
+    pub(crate) copies_bytes: Option<u64>,
     /// Why it costs more than the target, if it does.
     pub(crate) held_up_by: Option<String>,
 }

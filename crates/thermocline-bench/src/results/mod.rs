@@ -25,8 +25,8 @@ pub(crate) use summary::Summary;
 pub(crate) mod tests {
     use super::Cell;
     pub(crate) use super::directory::tests::write;
-    pub(crate) use super::run::SlowTier;
     pub(crate) use super::run::tests::value;
+    pub(crate) use super::run::{CostSecond, SlowTier};
 
     /// A cell with repeats of this many operations a second.
     pub(crate) fn cell(engine: &str, distribution: &str, ops_s: &[f64]) -> Cell {

@@ -9,6 +9,7 @@ use anyhow::{Context, Result};
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::prices::Prices;
 use crate::report::LoadedBy;
 use crate::workload;
 
@@ -114,7 +115,7 @@ pub(crate) struct Run {
     pub(crate) host: Value,
     /// What the slow disk could do right before the run, if it was measured.
     pub(crate) slow_probe: Option<Value>,
-    /// Stages of the distribution.
+    /// Stages of the distribution, or of the target.
     #[serde(default)]
     pub(crate) stages: Vec<Stage>,
     /// The run, second by second.
@@ -206,6 +207,8 @@ pub(crate) struct Settings {
     pub(crate) slower: Vec<SlowTier>,
     /// How many of RocksDB's levels lie on the fast tier. None if its capacity decides.
     pub(crate) rocksdb_fast_levels: Option<u32>,
+    /// What each tier costs. None if nobody said.
+    pub(crate) prices: Option<Prices>,
     /// Techniques that are turned off, by the name of their flag: `true`, or a choice or a number
     /// other than the usual one.
     #[serde(default)]
@@ -249,6 +252,8 @@ pub(crate) struct SlowTier {
 pub(crate) struct Stage {
     /// What it touched.
     pub(crate) distribution: String,
+    /// What the store aimed at, if at anything.
+    pub(crate) target: Option<String>,
     /// When it began.
     pub(crate) begin_seconds: f64,
     /// Its length.
@@ -257,6 +262,30 @@ pub(crate) struct Stage {
     pub(crate) ops_s: f64,
     /// Share of point reads without the slow disk in its last tenth.
     pub(crate) last_tenth_fd_hit_rate: Option<f64>,
+    /// Share of point reads without the slow disk.
+    pub(crate) fd_hit_rate: Option<f64>,
+    /// Mean latency of its point reads in microseconds.
+    pub(crate) read_mean_us: Option<f64>,
+    /// Their median.
+    pub(crate) read_p50_us: Option<f64>,
+    /// Their 99th percentile.
+    pub(crate) read_p99_us: Option<f64>,
+    /// Dollars per GB of records and month once settled, on average.
+    pub(crate) bill_mean: Option<f64>,
+    /// At most.
+    pub(crate) bill_max: Option<f64>,
+    /// Dollars per GB of live tables and month, on average.
+    pub(crate) bill_by_tables: Option<f64>,
+    /// What that was to be at most.
+    pub(crate) target_cost: Option<f64>,
+    /// Time until it was.
+    pub(crate) seconds_to_target: Option<f64>,
+    /// Time above it after that.
+    pub(crate) seconds_above_target: Option<f64>,
+    /// Bytes of tables that came to a faster tier.
+    pub(crate) tables_up_bytes: Option<u64>,
+    /// Bytes of tables that went to a slower tier.
+    pub(crate) tables_down_bytes: Option<u64>,
     /// Time until the hit rate was steady.
     pub(crate) seconds_to_steady: Option<f64>,
     /// Hot bytes at its end.
@@ -278,6 +307,17 @@ pub(crate) struct Second {
     pub(crate) hot_set_bytes: Option<u64>,
     /// What they were limited to at its end.
     pub(crate) hot_set_limit_bytes: Option<u64>,
+    /// What the store cost at its end, if there are prices.
+    pub(crate) cost: Option<CostSecond>,
+}
+
+/// What a store cost at a moment, in dollars per GB and month.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize)]
+pub(crate) struct CostSecond {
+    /// Of records.
+    pub(crate) bill: Option<f64>,
+    /// Of live tables.
+    pub(crate) bill_by_tables: Option<f64>,
 }
 
 fn of_reads(latencies: &[Latency]) -> Option<&Latency> {

@@ -57,6 +57,11 @@ pub struct CostResult {
     pub tables_down_bytes: Option<u64>,
     /// How many tables these were.
     pub migrations: Option<u64>,
+    /// Bytes of the first tier that placement by hotness had filled with files at the stage's end.
+    /// None without it.
+    pub fast_room_records_bytes: Option<u64>,
+    /// Bytes of it that held copies of tables then. None without it.
+    pub fast_room_tables_bytes: Option<u64>,
     /// Why the target was not kept at the stage's end, in the store's words.
     pub held_up_by: Option<String>,
 }
@@ -132,10 +137,13 @@ pub(super) fn of_stage(
         bill_by_tables: mean(rest, |cost| cost.bill_by_tables),
         target_cost,
         seconds_to_target: settled.and_then(|at| each.get(at)).map(|of| of.end - begin),
-        seconds_above_target: target_cost.map(|_| above.map(|of| of.seconds).sum()),
+        // Not `sum`, which makes -0 of nothing.
+        seconds_above_target: target_cost.map(|_| above.fold(0.0, |sum, of| sum + of.seconds)),
         tables_up_bytes: moved.as_ref().map(|cost| cost.up_bytes),
         tables_down_bytes: moved.as_ref().map(|cost| cost.down_bytes),
         migrations: moved.as_ref().map(|cost| cost.migrations),
+        fast_room_records_bytes: moved.as_ref().and_then(|cost| cost.records_bytes),
+        fast_room_tables_bytes: moved.as_ref().and_then(|cost| cost.copies_bytes),
         held_up_by: moved.and_then(|cost| cost.held_up_by),
     })
 }
@@ -182,6 +190,8 @@ mod tests {
                 migrations: 10 + number,
                 up_bytes: 100,
                 down_bytes: 1000 * (1 + number),
+                records_bytes: Some(number),
+                copies_bytes: Some(2 * number),
                 held_up_by: (number == of.len() as u64).then(|| "a reader".to_owned()),
                 ..CostCounters::default()
             }),
@@ -230,7 +240,15 @@ mod tests {
             cost.tables_down_bytes,
         );
         assert_eq!(moved, (Some(5), Some(0), Some(5000)));
+        let room = (cost.fast_room_records_bytes, cost.fast_room_tables_bytes);
+        assert_eq!(room, (Some(5), Some(10)), "at the end");
         assert_eq!(cost.held_up_by.as_deref(), Some("a reader"));
+    }
+
+    #[test]
+    fn no_time_above_the_target_is_not_less_than_none() {
+        let above = stage(&[(0.2, 0)], Some(Target::Cost(0.2))).seconds_above_target;
+        assert!(above.is_some_and(|seconds| seconds == 0.0 && seconds.is_sign_positive()));
     }
 
     #[test]

@@ -7,12 +7,16 @@ use anyhow::{Context, Result, bail};
 
 use super::definition::Definition;
 
-const BUILT_IN: [(&str, &str); 5] = [
+const BUILT_IN: [(&str, &str); 6] = [
     ("smoke", include_str!("../../suites/smoke.toml")),
     ("paper-small", include_str!("../../suites/paper-small.toml")),
     ("overview", include_str!("../../suites/overview.toml")),
     ("raw", include_str!("../../suites/raw.toml")),
     ("dynamic", include_str!("../../suites/dynamic.toml")),
+    (
+        "mutant-small",
+        include_str!("../../suites/mutant-small.toml"),
+    ),
 ];
 
 /// The suite called `name`, or the one in the file of that name.
@@ -39,10 +43,13 @@ pub(crate) fn find(name: &str) -> Result<Definition> {
 mod tests {
     use std::collections::HashMap;
 
+    use toml::Spanned;
+
     use super::*;
     use crate::suite::cell::Places;
     use crate::suite::cells::cells;
     use crate::suite::cells::tests::places;
+    use crate::suite::definition::Group;
     use crate::suite::estimate::Estimate;
     use crate::suite::schedule;
     use crate::suite::{fixtures, line};
@@ -86,14 +93,60 @@ mod tests {
             data: "D".into(),
             limit_slow: None,
         };
-        for (name, hours) in [("paper-small", 12.0), ("smoke", 2.0 / 60.0)] {
-            let definition = find(name).unwrap();
+        for (name, hours, most) in [
+            ("paper-small", 12.0, f64::INFINITY),
+            ("smoke", 2.0 / 60.0, f64::INFINITY),
+            ("mutant-small", 1.0, 180.0),
+        ] {
+            let mut definition = find(name).unwrap();
+            // With what other builds have, too.
+            if name == "mutant-small" {
+                definition.groups = all_there(definition.groups);
+            }
             let cells = cells(&definition, &places).unwrap();
+            let longest = cells.iter().map(|cell| cell.seconds).fold(0.0, f64::max);
+            assert!(longest <= most, "{name}: a cell of {longest} s");
             let all: Vec<usize> = (0..cells.len()).collect();
             let runs = schedule::order(&cells, &all, definition.states);
             let seconds = Estimate::new(definition.guess).all(&cells, &runs, &[]);
             assert!(seconds / 3600.0 < hours, "{name}: {seconds} s");
         }
+    }
+
+    /// The groups as a build has them that lacks nothing.
+    fn all_there(groups: Vec<Spanned<Group>>) -> Vec<Spanned<Group>> {
+        let whole = |group: Spanned<Group>| {
+            let span = group.span();
+            let mut group = group.into_inner();
+            group.optional = false;
+            Spanned::new(span, group)
+        };
+        groups.into_iter().map(whole).collect()
+    }
+
+    /// What `hotrap` may have of the fast disk costs as much as the target of the same name. The
+    /// data on the fast disk costs the difference of the prices.
+    #[test]
+    fn capacities_of_mutant_small_cost_what_the_targets_are() {
+        let definition = find("mutant-small").unwrap();
+        let mut compared = 0;
+        for cell in cells(&definition, &places()).unwrap() {
+            let (_, plan) = line::plan(&cell.words, &cell.flags).unwrap();
+            let prices = plan.settings.prices.unwrap();
+            let Some(rest) = cell.id.strip_prefix("capacity-") else {
+                continue;
+            };
+            let cents: f64 = rest[..2].parse().unwrap();
+            let share = plan.settings.fast_capacity as f64 / cell.load_bytes as f64;
+            let price = prices.slow[0] + share * (prices.fast - prices.slow[0]);
+            assert!(
+                (price - cents / 100.0).abs() < 0.001,
+                "{}: {price}",
+                cell.id
+            );
+            compared += 1;
+        }
+        assert_eq!(compared, 12);
     }
 
     /// Regression: RocksDB had 20 s before it was measured and hotrap 120, but with both an update
@@ -123,7 +176,15 @@ mod tests {
     #[test]
     fn a_suite_that_does_not_exist_is_told_what_does() {
         let error = find("smoek").unwrap_err().to_string();
-        for word in ["smoek", "smoke", "paper-small", "raw", "dynamic", ".toml"] {
+        for word in [
+            "smoek",
+            "smoke",
+            "paper-small",
+            "raw",
+            "dynamic",
+            "mutant-small",
+            ".toml",
+        ] {
             assert!(error.contains(word), "{error}");
         }
         let error = format!("{:#}", find("/no/such.toml").unwrap_err());

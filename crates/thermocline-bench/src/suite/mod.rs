@@ -48,7 +48,7 @@ const STORES: &str = "stores";
 /// What is measured already is not measured again: the same command goes on after an interruption.
 #[derive(Debug, Clone, clap::Args)]
 pub struct SuiteArgs {
-    /// smoke, paper-small, raw, dynamic, or a file NAME.toml
+    /// smoke, paper-small, raw, dynamic, overview, mutant-small, or a file NAME.toml
     pub suite: String,
 
     /// Directory of the results

@@ -50,7 +50,7 @@ pub(super) fn of(metrics: &Metrics) -> Counters {
 }
 
 /// What the store says it costs.
-pub(super) fn cost(report: CostReport) -> CostCounters {
+pub(super) fn cost(report: CostReport, by_hotness: bool) -> CostCounters {
     // Placements that have no tables to move know no bounds.
     let known = |dollars: f64| Some(dollars).filter(|dollars| *dollars > 0.0);
     CostCounters {
@@ -62,6 +62,8 @@ pub(super) fn cost(report: CostReport) -> CostCounters {
         migrations: report.migrations,
         up_bytes: report.migrated_up_bytes,
         down_bytes: report.migrated_down_bytes,
+        records_bytes: by_hotness.then_some(report.fast_room_records_bytes),
+        copies_bytes: by_hotness.then_some(report.fast_room_tables_bytes),
         held_up_by: report.held_up_by,
     }
 }
@@ -216,6 +218,8 @@ mod tests {
                 (report.floor, report.ceiling) = (floor, floor * 2.0);
                 (report.moving_bytes, report.migrations) = (5, 6);
                 (report.migrated_up_bytes, report.migrated_down_bytes) = (7, 8);
+                report.fast_room_records_bytes = 9;
+                report.fast_room_tables_bytes = 10;
                 report.held_up_by = Some("it".to_owned());
             })
         };
@@ -228,10 +232,16 @@ mod tests {
             migrations: 6,
             up_bytes: 7,
             down_bytes: 8,
+            records_bytes: Some(9),
+            copies_bytes: Some(10),
             held_up_by: Some("it".to_owned()),
         };
-        assert_eq!(cost(report(3.5)), wanted);
-        let no_bounds = cost(report(0.0));
+        assert_eq!(cost(report(3.5), true), wanted);
+        let no_bounds = cost(report(0.0), false);
+        assert_eq!(
+            (no_bounds.records_bytes, no_bounds.copies_bytes),
+            (None, None)
+        );
         assert_eq!((no_bounds.floor, no_bounds.ceiling), (None, None));
     }
 

@@ -272,14 +272,16 @@ impl Engine for Store {
     }
 
     fn counters(&self) -> Result<Counters> {
+        let counted = counters::of(&self.db.metrics());
+        let by_hotness = counted.hotness.is_some();
         let cost = match self.has_prices {
-            true => Some(counters::cost(self.db.cost()?)),
+            true => Some(counters::cost(self.db.cost()?, by_hotness)),
             false => None,
         };
         Ok(Counters {
             silent_threads: self.silent_threads,
             cost,
-            ..counters::of(&self.db.metrics())
+            ..counted
         })
     }
 

@@ -65,6 +65,15 @@ pub(crate) enum Shape {
         /// When stages begin, in seconds, with their names.
         stages: Vec<(f64, String)>,
     },
+    /// Values over another value than time.
+    Curves {
+        /// One line each, through marked points.
+        lines: Vec<Line>,
+        /// What the values across are.
+        unit: Unit,
+        /// The same in words.
+        across: &'static str,
+    },
 }
 
 /// Bars that are compared with each other.
@@ -105,7 +114,7 @@ pub(crate) struct Line {
     pub(crate) ink: Ink,
     /// Whether it is a limit and not a measurement. A limit is drawn thin.
     pub(crate) limit: bool,
-    /// Seconds and values. If there is no value, there is a gap.
+    /// Seconds, or what is across instead, and values. If there is no value, there is a gap.
     pub(crate) points: Vec<(f64, Option<f64>)>,
 }
 
@@ -155,7 +164,14 @@ impl Plot {
         };
         match &self.shape {
             Shape::Bars { groups, legend } => bars::draw(&frame, groups, legend),
-            Shape::Lines { lines, stages } => lines::draw(&frame, lines, stages),
+            Shape::Lines { lines, stages } => {
+                lines::draw(&frame, lines, &lines::Across::time(lines, stages))
+            }
+            Shape::Curves {
+                lines,
+                unit,
+                across,
+            } => lines::draw(&frame, lines, &lines::Across::value(*unit, across)),
         }
     }
 }
@@ -221,9 +237,34 @@ pub(crate) mod tests {
         )
     }
 
+    fn curves() -> Plot {
+        let points = vec![(0.1, Some(5000.0)), (0.4, Some(9000.0))];
+        plot(
+            Unit::PerSecond,
+            Shape::Curves {
+                lines: vec![Line {
+                    label: "hotrap".into(),
+                    ink: Ink::Series(0),
+                    limit: false,
+                    points,
+                }],
+                unit: Unit::Dollars,
+                across: "dollars",
+            },
+        )
+    }
+
+    #[test]
+    fn points_of_curves_are_marked_and_no_seconds_are_said() {
+        let svg = curves().themed_svg(WIDE).unwrap();
+        assert_eq!(svg.matches("<circle").count(), 2, "{svg}");
+        assert!(svg.contains("$0.2") && svg.contains("dollars") && !svg.contains("second since"));
+        assert!(!lines().themed_svg(WIDE).unwrap().contains("<circle"));
+    }
+
     #[test]
     fn drawings_are_well_formed_themed_and_escaped() {
-        for plot in [bars(), lines()] {
+        for plot in [bars(), lines(), curves()] {
             for width in [WIDE, NARROW] {
                 let svg = plot.themed_svg(width).unwrap();
                 let document = roxmltree::Document::parse(&svg).unwrap();
@@ -251,7 +292,7 @@ pub(crate) mod tests {
 
     #[test]
     fn nothing_is_drawn_outside() {
-        for plot in [bars(), lines()] {
+        for plot in [bars(), lines(), curves()] {
             let svg = plot.themed_svg(NARROW).unwrap();
             let document = roxmltree::Document::parse(&svg).unwrap();
             let size = document.root_element().attribute("viewBox").unwrap();

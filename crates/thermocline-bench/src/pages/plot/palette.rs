@@ -95,6 +95,12 @@ pub(crate) fn of_engine(name: &str) -> Ink {
         "fast-only",
         "rocksdb-slow-only",
     ];
+    // They have those of engines that are seldom beside them.
+    let name = match name {
+        "tables" => "leveled",
+        "cost" => "rocksdb-fast-only",
+        other => other,
+    };
     Ink::Series(position(&ENGINES, name))
 }
 
@@ -171,6 +177,7 @@ mod tests {
     fn engines_keep_their_colours_and_strangers_are_grey() {
         assert_eq!(of_engine("hotrap"), Ink::Series(0));
         assert_ne!(of_engine("hotrap"), of_engine("leveled"));
+        assert_ne!(of_engine("tables"), of_engine("cost"));
         assert_eq!(of_engine("fjall").colour().variable, "--grey");
     }
 }

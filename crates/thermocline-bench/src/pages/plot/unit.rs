@@ -17,6 +17,8 @@ pub(crate) enum Unit {
     BytesPerSecond,
     /// Microseconds of processor time per operation.
     CpuPerOp,
+    /// Dollars.
+    Dollars,
 }
 
 impl Unit {
@@ -28,6 +30,7 @@ impl Unit {
             Unit::Micros | Unit::CpuPerOp => time(value, 3),
             Unit::Bytes | Unit::BytesPerOp => bytes(value, 3),
             Unit::BytesPerSecond => format!("{}/s", bytes(value, 3)),
+            Unit::Dollars => format!("${value:.3}"),
         }
     }
 
@@ -43,6 +46,7 @@ impl Unit {
             Unit::Micros | Unit::CpuPerOp => time(value, 0),
             Unit::Bytes | Unit::BytesPerOp => bytes(value, 0),
             Unit::BytesPerSecond => format!("{}/s", bytes(value, 0)),
+            Unit::Dollars => format!("${}", plain(value)),
         }
     }
 }
@@ -122,6 +126,7 @@ mod tests {
             (Unit::Bytes, 7.0, "7 B"),
             (Unit::BytesPerOp, 0.4, "0.4 B"),
             (Unit::BytesPerSecond, 5e8, "500 MB/s"),
+            (Unit::Dollars, 0.0451, "$0.045"),
         ] {
             assert_eq!(unit.show(value), text);
         }
@@ -136,6 +141,7 @@ mod tests {
             (Unit::Share, 0.2, "20 %"),
             (Unit::Micros, 2_000.0, "2 ms"),
             (Unit::Bytes, 5e8, "500 MB"),
+            (Unit::Dollars, 0.2, "$0.2"),
             (Unit::BytesPerOp, 0.2, "0.2 B"),
             (Unit::BytesPerOp, 1.5, "1.5 B"),
         ] {

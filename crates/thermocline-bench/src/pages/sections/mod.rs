@@ -5,6 +5,7 @@
 
 mod ablation;
 mod by_activity;
+mod cost;
 mod hit_rate;
 mod latency;
 mod over_time;
@@ -72,6 +73,7 @@ pub(crate) fn all(results: &Results, detail: Detail) -> Vec<Section> {
         throughput::section(&panels),
         hit_rate::section(&panels),
         over_time::section(&results.cells, detail),
+        cost::section(&results.cells),
         latency::section(&panels, probe),
         by_activity::processor(&panels),
         by_activity::devices(&panels),

@@ -7,7 +7,7 @@ use super::part::Part;
 use super::points::{Points, step, table, thinned};
 use super::settings::{self, Shown};
 use super::titles::name;
-use super::{Captioned, Detail, Section, commands, label, namesakes};
+use super::{Captioned, Detail, Section, commands, cost, label, namesakes};
 use crate::results::{Cell, Run, Second};
 
 /// If there are more workloads than this, only those are shown for which time matters.
@@ -20,10 +20,10 @@ pub(super) fn section(cells: &[Cell], detail: Detail) -> Section {
         let Some(run) = cell.first().filter(|run| run.series.len() > 1) else {
             continue;
         };
-        let given = settings::given(run);
+        let given = settings::given_with_target(run);
         let alike = |other: &Run| {
             (&other.workload, &other.distribution) == (&run.workload, &run.distribution)
-                && settings::given(other) == given
+                && settings::given_with_target(other) == given
         };
         if !run.without().is_empty() {
             continue;
@@ -53,6 +53,7 @@ pub(super) fn section(cells: &[Cell], detail: Detail) -> Section {
         missing.extend(work.without_warm_up());
         plots.push(work.throughput());
         plots.extend(work.hit_rate());
+        plots.extend(work.bill());
         plots.extend(work.hot_set());
         plots.extend(work.devices());
         tables.extend(work.stages());
@@ -113,7 +114,8 @@ impl<'a> Work<'a> {
             .filter(|run| run.stages.len() > 1)
             .map(|run| {
                 let begin = |stage: &crate::results::Stage| {
-                    (stage.begin_seconds, stage.distribution.clone())
+                    let name = stage.target.as_ref().unwrap_or(&stage.distribution);
+                    (stage.begin_seconds, name.clone())
                 };
                 run.stages.iter().map(begin).collect()
             })
@@ -224,6 +226,36 @@ impl<'a> Work<'a> {
         lines
             .filter(|line| line.points.iter().any(|(_, y)| y.is_some()))
             .collect()
+    }
+
+    /// By live tables where there is a target, because that is what a target is of.
+    fn bill(&self) -> Option<Plot> {
+        let target = self.runs.iter().find_map(|(_, _, run)| cost::target(run));
+        let by_tables = target.is_some();
+        let mut lines = self.of_engines(|second| match by_tables {
+            true => second.cost?.bill_by_tables,
+            false => second.cost?.bill,
+        });
+        if lines.is_empty() {
+            return None;
+        }
+        lines.extend(target.map(|points| Line {
+            label: "target (thin)".to_owned(),
+            ink: Ink::Text,
+            limit: true,
+            points,
+        }));
+        let axis = match by_tables {
+            true => "dollars per GB of live tables and month",
+            false => "dollars per GB of records and month",
+        };
+        Some(self.plot(
+            "bill-over-time",
+            "Bill over time",
+            Unit::Dollars,
+            axis,
+            lines,
+        ))
     }
 
     fn hot_set(&self) -> Option<Plot> {
@@ -367,7 +399,7 @@ impl<'a> Work<'a> {
                 let hit_rate = stage.last_tenth_fd_hit_rate;
                 table.rows.push(vec![
                     label.clone(),
-                    stage.distribution.clone(),
+                    stage.target.as_ref().unwrap_or(&stage.distribution).clone(),
                     settings::seconds(stage.seconds),
                     Unit::PerSecond.show(stage.ops_s),
                     or_none(hit_rate.map(|rate| Unit::Share.show(rate))),

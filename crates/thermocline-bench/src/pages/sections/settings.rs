@@ -58,7 +58,7 @@ type Phrase = fn(&Run) -> Option<String>;
 
 const BEFORE_MEMORY: [Phrase; 2] = [|run| Some(records(run)), |run| Some(fast_tier(run))];
 
-const AFTER_MEMORY: [Phrase; 11] = [
+const AFTER_MEMORY: [Phrase; 12] = [
     |run| {
         let of_records = match run.settings.record_cache {
             0 => String::new(),
@@ -80,6 +80,7 @@ const AFTER_MEMORY: [Phrase; 11] = [
     |run| Some(threads(run)),
     slow_disk,
     further_tiers,
+    prices,
     |run| {
         let levels = run.settings.rocksdb_fast_levels?;
         Some(format!(
@@ -124,6 +125,28 @@ const GIVEN: [fn(&Run) -> String; 10] = [
 /// What a run was given, phrase by phrase. Runs that differ in it are different experiments.
 pub(super) fn given(run: &Run) -> Vec<String> {
     GIVEN.iter().map(|phrase| phrase(run)).collect()
+}
+
+/// The same with what the store aimed at.
+pub(super) fn given_with_target(run: &Run) -> Vec<String> {
+    let mut given = given(run);
+    given.push(match &run.target {
+        Some(target) => format!("target {target}"),
+        None => "no target".to_owned(),
+    });
+    given
+}
+
+/// The same but for what the fast tier may hold. A slow disk that is emulated counts like a real
+/// one of the same limits.
+pub(super) fn given_beside_the_fast_tier(run: &Run) -> Vec<String> {
+    let fast = fast_tier(run);
+    let phrases = given(run).into_iter().filter(|phrase| *phrase != fast);
+    let disk = |phrase: String| match phrase.strip_prefix("emulated slow disk, ") {
+        Some(limits) => format!("slow disk of {limits}"),
+        None => phrase,
+    };
+    phrases.map(disk).collect()
 }
 
 /// The parts of `given` that are not the same in all of `others`.
@@ -189,6 +212,12 @@ fn threads(run: &Run) -> String {
         format!(" offering {} operations a second", thousands(rate as f64))
     });
     format!("{} threads{offered}", run.threads)
+}
+
+fn prices(run: &Run) -> Option<String> {
+    let prices = run.settings.prices.as_ref()?;
+    let each: Vec<String> = prices.each().map(|price| format!("${price}")).collect();
+    Some(format!("{} per GB and month", each.join(" and ")))
 }
 
 /// Tiers beyond the fast one and a slow one without a limit.
@@ -274,6 +303,7 @@ fn size(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::prices::Prices;
     use crate::report::LoadedBy;
     use crate::results::tests::cell;
 
@@ -347,6 +377,18 @@ mod tests {
             text.contains("; leveled on a state that hotrap loaded;"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn prices_are_said() {
+        let mut cells = ["hotrap", "tables"].map(|engine| cell(engine, "uniform", &[1.0]));
+        for cell in &mut cells {
+            let slow = vec![0.045];
+            cell.runs[0].settings.prices = Some(Prices { fast: 0.528, slow });
+        }
+        let text = line(&cells.iter().collect::<Vec<_>>(), Shown::Medians);
+        let said = "; $0.528 and $0.045 per GB and month;";
+        assert!(text.contains(said), "{text}");
     }
 
     /// The capacity says nothing then.

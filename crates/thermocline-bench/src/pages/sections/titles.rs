@@ -11,7 +11,7 @@ pub(super) fn name(work: &[&Cell], works: &[Vec<&Cell>]) -> String {
     let what = |cells: &[&Cell]| cells.first().map(|cell| work_label(cell));
     let given = |cells: &[&Cell]| {
         let run = cells.first().and_then(|cell| cell.first());
-        run.map(settings::given).unwrap_or_default()
+        run.map(settings::given_with_target).unwrap_or_default()
     };
     let same = works.iter().filter(|other| what(other) == what(work));
     let same: Vec<Vec<String>> = same.map(|other| given(other)).collect();
@@ -35,7 +35,8 @@ pub(super) fn name(work: &[&Cell], works: &[Vec<&Cell>]) -> String {
 /// What kind the stages of these cells are, if there are several.
 fn kind_of_stages(work: &[&Cell]) -> Option<&'static str> {
     let stages = &work.first()?.typical()?.stages;
-    if stages.len() < 2 {
+    // Where the target makes them, the work stays the same.
+    if stages.len() < 2 || stages.iter().any(|stage| stage.target.is_some()) {
         return None;
     }
     let shapes = stages.iter().map(|stage| stage.distribution.as_str());

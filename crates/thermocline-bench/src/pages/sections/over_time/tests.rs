@@ -1,6 +1,7 @@
 use super::super::super::plot::WIDE;
 use super::*;
-use crate::results::tests::cell;
+use crate::results::Stage;
+use crate::results::tests::{CostSecond, cell};
 
 fn points(plain: usize) -> Detail {
     Detail { plain, staged: 20 }
@@ -108,6 +109,68 @@ fn stages_are_marked_and_have_a_table() {
     assert_eq!(section.tables[0].table.rows.len(), 2);
     assert_eq!(section.plots[0].title, "Throughput over time: stages");
     assert_eq!(section.tables[0].title, "Stage by stage: stages");
+}
+
+/// A run of two targets, a dollar and half of one, each for five seconds.
+fn with_targets(engine: &str) -> Cell {
+    let mut cell = cell(engine, "latest", &[10.0]);
+    let run = &mut cell.runs[0];
+    run.target = Some("two".into());
+    let of = |begin_seconds: f64, target: f64| Stage {
+        begin_seconds,
+        seconds: 5.0,
+        target: Some(format!("cost:{target}")),
+        target_cost: Some(target),
+        ..run.stages[0].clone()
+    };
+    run.stages = vec![of(0.0, 1.0), of(5.0, 0.5)];
+    for second in &mut run.series {
+        second.cost = Some(CostSecond {
+            bill: Some(2.0),
+            bill_by_tables: Some(0.75),
+        });
+    }
+    cell
+}
+
+#[test]
+fn the_bill_has_the_target_as_steps_and_stages_have_its_name() {
+    let mut other = with_targets("cost");
+    other.runs[0].target = Some("another".into());
+    let section = section(&[with_targets("tables"), other], points(20));
+    let bills = section.plots.iter();
+    let bills: Vec<_> = bills.filter(|plot| plot.unit == Unit::Dollars).collect();
+    let titles: Vec<&str> = bills.iter().map(|plot| plot.title.as_str()).collect();
+    let expected = ["two", "another"].map(|t| format!("Bill over time: ro latest, target {t}"));
+    assert_eq!(titles, expected);
+    let Shape::Lines { lines, stages } = &bills[0].shape else {
+        panic!("no lines")
+    };
+    assert_eq!(stages[1], (5.0, "cost:0.5".to_owned()));
+    assert_eq!(lines[0].points[3], (4.0, Some(0.75)));
+    let steps = [(0.0, 1.0), (5.0, 1.0), (5.0, 0.5), (10.0, 0.5)];
+    assert_eq!(
+        lines[1].points,
+        steps.map(|(at, target)| (at, Some(target)))
+    );
+    assert!(lines[1].limit && bills[0].axis.contains("live tables"));
+}
+
+/// Engines without a target know no tables' bill.
+#[test]
+fn without_a_target_the_bill_is_by_records() {
+    let mut cell = with_targets("rocksdb");
+    cell.runs[0].target = None;
+    cell.runs[0].stages.truncate(1);
+    cell.runs[0].stages[0].target_cost = None;
+    let section = section(&[cell], points(20));
+    let mut plots = section.plots.iter();
+    let bill = plots.find(|plot| plot.unit == Unit::Dollars).unwrap();
+    let Shape::Lines { lines, .. } = &bill.shape else {
+        panic!("no lines")
+    };
+    assert_eq!((lines.len(), lines[0].points[0].1), (1, Some(2.0)));
+    assert!(bill.axis.contains("records"));
 }
 
 #[test]
