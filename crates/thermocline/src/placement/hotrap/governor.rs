@@ -40,8 +40,8 @@ pub(super) struct Budget {
 }
 
 impl Budget {
-    /// Divides `paid` bytes of the fast tier. All but the last fast levels takes `others` of it, and
-    /// hot records are worth `worth` on top. `before` is how it was divided so far.
+    /// Divides `paid` bytes of the fast tier. All but the last fast levels takes `others` of it,
+    /// and hot records are worth `worth` on top. `before` is how it was divided so far.
     fn new(paid: u64, others: u64, worth: u64, before: Option<Self>) -> Self {
         let wanted = others.saturating_add(worth).min(paid);
         let hysteresis = (paid as f64 * WORTHWHILE) as u64;
