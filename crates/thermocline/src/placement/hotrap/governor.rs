@@ -3,8 +3,9 @@
 //!
 //! Records come first, as far as RALT says that they are worth the fast tier. What is left of the
 //! money, and what records have not filled yet, holds copies of the slow tables that are read most:
-//! the reads that reach the slow tier are those that promotion has left over. A lower target is met at once by dropping copies, and then
-//! by ordinary crossings; a higher one is used at once by copies, and by records as they come up.
+//! the reads that reach the slow tier are those that promotion has left over. A lower target is met
+//! at once by dropping copies, and then by ordinary crossings; a higher one is used at once by
+//! copies, and by records as they come up.
 
 use std::time::Duration;
 
