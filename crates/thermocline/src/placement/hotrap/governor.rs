@@ -16,7 +16,7 @@ use crate::executor::{Job, Lane, Step};
 use crate::metrics::{Activity, CostReport};
 use crate::options::Target;
 use crate::placement::epochs::Epochs;
-use crate::placement::target::Bill;
+use crate::placement::price::Bill;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Arc, Mutex};
 use crate::table::Table;

@@ -7,7 +7,7 @@ use crate::engine::Engine;
 use crate::ids::{FileId, KeyspaceId};
 use crate::options::Target;
 use crate::placement::SpacePlan;
-use crate::placement::target::Bill;
+use crate::placement::price::Bill;
 
 /// A table that was just flushed stays where it is for so long: most of its reads come from the
 /// caches yet, and its heat is not known (Mutant, §3.2).
