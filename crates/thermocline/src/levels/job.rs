@@ -323,7 +323,11 @@ impl CompactionJob {
             next_file: Some(engine.files.next.load(Ordering::Relaxed)),
             ..VersionEdit::default()
         };
-        let heats = self.notes.heats.iter().copied().map(TableHeat::new);
+        let (now, migrates) = (engine.clock.now(), self.plan.is_migration());
+        let heats = self.notes.heats.iter().map(|heat| match migrates {
+            true => TableHeat::migrated(*heat, now),
+            false => TableHeat::new(*heat),
+        });
         let opened = added.into_iter().zip(heats);
         let opened = opened.map(|(meta, heat)| engine.open_table(meta, heat));
         let opened = opened.collect::<Result<Vec<_>>>()?;

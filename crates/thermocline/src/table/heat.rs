@@ -64,6 +64,8 @@ pub(crate) struct TableHeat {
     /// When a flush wrote it, by the store's clock. None for tables that others were merged into,
     /// and for those that an opening found.
     born: Option<Duration>,
+    /// When it was written anew on another tier.
+    migrated: Option<Duration>,
 }
 
 impl TableHeat {
@@ -74,6 +76,15 @@ impl TableHeat {
             rate: AtomicU32::new(heat.rate.to_bits()),
             watched: AtomicU32::new(heat.watched.to_bits()),
             born: None,
+            migrated: None,
+        }
+    }
+
+    /// Of a table that was written anew on another tier at `now`.
+    pub(crate) fn migrated(heat: Heat, now: Duration) -> Self {
+        Self {
+            migrated: Some(now),
+            ..Self::new(heat)
         }
     }
 
@@ -88,6 +99,11 @@ impl TableHeat {
     /// How old the table is at `now`, if a flush of this opening wrote it.
     pub(crate) fn age(&self, now: Duration) -> Option<Duration> {
         self.born.map(|born| now.saturating_sub(born))
+    }
+
+    /// For how long it has lain on its tier at `now`, if a migration of this opening brought it.
+    pub(crate) fn settled_for(&self, now: Duration) -> Option<Duration> {
+        self.migrated.map(|at| now.saturating_sub(at))
     }
 
     /// Counts a read.

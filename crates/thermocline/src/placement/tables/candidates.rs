@@ -13,6 +13,11 @@ use crate::placement::price::Bill;
 /// caches yet, and its heat is not known (Mutant, §3.2).
 const YOUNG: Duration = Duration::from_secs(30);
 
+/// A table that has just changed its tier does not come up again for so long. How long a table gets
+/// on another tier is an estimate: else one that takes a little more than there is money for would
+/// go up and down without end.
+const AT_REST: Duration = Duration::from_secs(30);
+
 /// All tables of a store, at one moment.
 pub(super) struct Stock {
     /// Those that may move, and which table each of them is.
@@ -29,8 +34,9 @@ pub(super) struct Stock {
 }
 
 impl Stock {
-    /// Takes stock of `engine`'s tables.
-    pub(super) fn take(engine: &Engine) -> Self {
+    /// Takes stock of `engine`'s tables. The target was set before those were written whose numbers
+    /// are `since_target` or higher.
+    pub(super) fn take(engine: &Engine, since_target: FileId) -> Self {
         let now = engine.clock.now();
         let mut stock = Self {
             candidates: Vec::new(),
@@ -52,12 +58,15 @@ impl Stock {
                     fixed[usize::from(table.meta.tier)] += table.meta.len;
                     continue;
                 }
+                let at_rest = table.lazy.heat().settled_for(now);
+                let is_at_rest = at_rest.is_none_or(|time| time >= AT_REST);
                 stock.names.push((tree.id, table.meta.id));
                 stock.candidates.push(Candidate {
                     len: table.meta.len,
                     raw: table.raw_bytes(),
                     rate: table.lazy.heat().get().known().unwrap_or(0.0),
                     tier: table.meta.tier,
+                    may_rise: table.meta.id < since_target || is_at_rest,
                 });
             }
         }

@@ -41,7 +41,8 @@ impl ByTable {
     /// Finds what is to move.
     pub(super) fn organize(&self, engine: &Engine) {
         let target = engine.target.get();
-        let stock = Stock::take(engine);
+        let since_target = self.queue.lock().since_target;
+        let stock = Stock::take(engine, since_target);
         let mut queue = self.queue.lock();
         let beside = queue.note_beside(engine.clock.now(), stock.beside);
         let budget = stock.budget(target, beside);

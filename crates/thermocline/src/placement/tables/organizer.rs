@@ -37,6 +37,8 @@ pub(crate) struct Candidate {
     pub(crate) rate: f64,
     /// Where it lies.
     pub(crate) tier: u8,
+    /// Whether it may come to a faster tier now.
+    pub(crate) may_rise: bool,
 }
 
 impl Candidate {
@@ -334,7 +336,7 @@ pub(crate) fn organize(
     }
     let come = assign(candidates, &ladder, budget * (1.0 - resistance));
     let mut ups: Vec<usize> = (0..candidates.len())
-        .filter(|&c| come.rungs[c] > now[c])
+        .filter(|&c| come.rungs[c] > now[c] && candidates[c].may_rise)
         .collect();
     ups.sort_by(|a, b| {
         candidates[*b]

@@ -21,7 +21,7 @@ const POINTS: u32 = 20;
 impl ByTable {
     /// Adds to `report` what this placement knows.
     pub(super) fn add_outlook(&self, engine: &Engine, report: &mut CostReport) {
-        let stock = Stock::take(engine);
+        let stock = Stock::take(engine, 0);
         let counted = &self.counted;
         report.migrations = counted.migrations.load(Ordering::Relaxed);
         report.migrated_up_bytes = counted.up.load(Ordering::Relaxed);

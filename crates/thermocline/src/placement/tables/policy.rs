@@ -65,6 +65,8 @@ impl PlacementPolicy for ByTable {
     }
 
     fn target_set(&self, engine: &Engine) {
+        // What the last target has moved may move again.
+        self.queue.lock().since_target = engine.files.next.load(Ordering::Relaxed);
         self.schedule_organizer(engine);
     }
 

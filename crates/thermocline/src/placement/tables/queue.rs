@@ -27,6 +27,8 @@ pub(super) struct Queue {
     pub(super) tiers: Vec<(u8, f64, u64)>,
     /// Whether the bill is above the target.
     pub(super) is_over: bool,
+    /// Tables from this number on were written since the target was set.
+    pub(super) since_target: FileId,
     /// Jobs that began since a table last went down.
     pub(super) since_migration: u32,
     /// What was paid for besides, and when; each is more than all later ones.

@@ -144,7 +144,7 @@ fn a_young_table_stays_where_it_is() {
     let engine = store.db.engine();
     engine.start(store.db.tree(), plan).unwrap();
     store.stepped.drain();
-    let movable = || candidates::Stock::take(engine).candidates.len();
+    let movable = || candidates::Stock::take(engine, 0).candidates.len();
     assert_eq!(movable(), 0);
     store.clock.advance(Duration::from_secs(31));
     assert_eq!(movable(), 1);

@@ -28,6 +28,7 @@ fn tables(rates: &[f64], tier: u8) -> Vec<Candidate> {
         raw: 8,
         rate,
         tier,
+        may_rise: true,
     };
     rates.iter().map(table).collect()
 }
@@ -109,6 +110,7 @@ fn what_is_about_as_hot_as_the_coldest_fast_table_stays_where_it_is() {
             raw: 8,
             rate,
             tier,
+            may_rise: true,
         })
         .collect()
     };
@@ -131,12 +133,14 @@ fn a_small_hot_table_does_not_keep_out_a_large_one_that_is_read_more() {
         raw: 1,
         rate: 10.0,
         tier: 1,
+        may_rise: true,
     };
     let large = Candidate {
         len: 100,
         raw: 100,
         rate: 500.0,
         tier: 1,
+        may_rise: true,
     };
     let organized = organize(&[small, large], &[FAST, SLOW], price_of(100), 0.0);
     assert_eq!(
@@ -206,6 +210,28 @@ fn a_full_tier_passes_the_rest_on() {
     );
 }
 
+/// On the fast tier a table takes a little more than the money, which was not known before it was
+/// there. It went up and down without end.
+#[test]
+fn a_table_that_turns_out_too_long_goes_down_and_stays_there() {
+    let mut table = tables(&[5.0], 1)[0];
+    let tiers = [FAST, SLOW];
+    let mut moves = Vec::new();
+    while let Some(next) = organize(&[table], &tiers, price_of(8), 0.0).moves.first() {
+        // On the fast tier it has ten bytes.
+        let len = if next.to == 0 { 10 } else { 8 };
+        moves.push(next.to);
+        table = Candidate {
+            len,
+            tier: next.to,
+            may_rise: false,
+            ..table
+        };
+        assert!(moves.len() < 10, "{moves:?}");
+    }
+    assert_eq!(moves, [0, 1]);
+}
+
 fn some_tables() -> impl Strategy<Value = Vec<Candidate>> {
     let table = (1..100_u64, 0..1000_u32, 0..3_u8);
     let table = table.prop_map(|(len, rate, tier)| Candidate {
@@ -213,6 +239,7 @@ fn some_tables() -> impl Strategy<Value = Vec<Candidate>> {
         raw: len,
         rate: f64::from(rate),
         tier,
+        may_rise: true,
     });
     prop::collection::vec(table, 1..8)
 }

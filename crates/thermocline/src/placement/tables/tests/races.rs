@@ -90,7 +90,7 @@ fn a_compaction_and_a_migration_of_one_table_exclude_each_other() {
     let migration = store.pick(|picker| picker.pick_migration(table.meta.id, 1 - table.meta.tier));
     assert!(migration.is_none(), "it is being merged");
     assert!(
-        candidates::Stock::take(store.db.engine())
+        candidates::Stock::take(store.db.engine(), 0)
             .candidates
             .is_empty()
     );
