@@ -6,8 +6,8 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 #[cfg(feature = "torture")]
 use crate::commands::torture;
 use crate::commands::{
-    backup, backups, bench, checkpoint, compact, completions, delete, demo, destroy, get, hot,
-    inspect, keyspaces, load, put, repair, restore, scan, stats, trace, verify,
+    backup, backups, bench, checkpoint, compact, completions, cost, delete, demo, destroy, get,
+    hot, inspect, keyspaces, load, put, repair, restore, scan, stats, trace, verify,
 };
 use crate::failure::Failure;
 use crate::store;
@@ -79,6 +79,7 @@ pub(crate) enum Command {
     Scan(scan::Args),
     Stats(stats::Args),
     Hot(hot::Args),
+    Cost(cost::Args),
     Verify(verify::Args),
     Repair(repair::Args),
     Checkpoint(checkpoint::Args),
@@ -107,6 +108,7 @@ impl Command {
             Command::Scan(args) => scan::run(&args),
             Command::Stats(args) => stats::run(&args),
             Command::Hot(args) => hot::run(&args),
+            Command::Cost(args) => cost::run(&args),
             Command::Verify(args) => verify::run(&args),
             Command::Repair(args) => repair::run(&args),
             Command::Checkpoint(args) => checkpoint::run(&args),

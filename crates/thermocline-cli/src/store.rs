@@ -178,18 +178,33 @@ impl StoreArgs {
 
     /// Opens the existing store.
     pub(crate) fn open(&self) -> Result<Db, Failure> {
-        let opened = self.open_with(false, false)?;
-        opened.map_err(|error| self.not_opened(error))
+        self.open_at(&[])
     }
 
     /// Opens the existing store for a command that only reads: no file of it changes.
     pub(crate) fn open_to_read(&self) -> Result<Db, Failure> {
-        let opened = self.open_with(false, true)?;
+        self.open_to_read_at(&[])
+    }
+
+    /// As [`StoreArgs::open`], with the `prices` of the tiers, if there are any.
+    pub(crate) fn open_at(&self, prices: &[f64]) -> Result<Db, Failure> {
+        let opened = self.open_with(false, false, prices)?;
+        opened.map_err(|error| self.not_opened(error))
+    }
+
+    /// As [`StoreArgs::open_to_read`], with the `prices` of the tiers, if there are any.
+    pub(crate) fn open_to_read_at(&self, prices: &[f64]) -> Result<Db, Failure> {
+        let opened = self.open_with(false, true, prices)?;
         opened.map_err(|error| self.not_opened(error))
     }
 
     /// Opens the store. Prints to standard error what its recovery had to give up.
-    fn open_with(&self, create: bool, reads_only: bool) -> Result<Result<Db, Error>, Failure> {
+    fn open_with(
+        &self,
+        create: bool,
+        reads_only: bool,
+        prices: &[f64],
+    ) -> Result<Result<Db, Error>, Failure> {
         let bar = self
             .lock_wait
             .map(|_| progress::spinner("opening the store"));
@@ -197,7 +212,10 @@ impl StoreArgs {
         let opened = loop {
             // Read anew each time: whoever had the store open may have changed how it places
             // records.
-            let options = self.online_options(create)?;
+            let mut options = self.online_options(create)?;
+            for (tier, price) in options.tiers.iter_mut().zip(prices) {
+                tier.price_per_gb_month = Some(*price);
+            }
             let left = self.lock_wait.unwrap_or_default();
             let left = left.saturating_sub(begun.elapsed());
             let builder = self.builder(options).lock_wait(left.min(LOCK_WAIT));
@@ -332,7 +350,7 @@ impl DataArgs {
     /// As [`DataArgs::open`], for a command that has `--create`. Makes the store and the keyspace
     /// when that is set.
     pub(crate) fn open_or_create(&self, create: bool) -> Result<Session, Failure> {
-        let opened = self.store.open_with(create, false)?;
+        let opened = self.store.open_with(create, false, &[])?;
         let db = opened.map_err(|error| not_created(error, &self.store))?;
         Session::new(db, self.keyspace.as_deref(), create)
     }

@@ -2,7 +2,9 @@
 
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
-use thermocline::{Compression, FilterPolicy, HotRapOptions, Options, Placement, TierOptions};
+use thermocline::{
+    Compression, Db, FilterPolicy, HotRapOptions, Options, Placement, Target, TierOptions,
+};
 
 /// Valid options drawn from `seed`, small enough for a script to fill several levels.
 pub fn random_options(seed: u64) -> Options {
@@ -37,10 +39,8 @@ pub fn random_options(seed: u64) -> Options {
     options.level_ratio = rng.random_range(2..=10);
     options.compaction_threads = rng.random_range(1..=3);
     options.seed = Some(seed);
-    options.placement = match rng.random_range(0..4) {
-        0 => Placement::ByLevel,
-        _ => Placement::HotRap(random_hotrap(&mut rng)),
-    };
+    options.placement = random_placement(&mut rng);
+    set_prices(&mut options);
     options.record_cache = match rng.random_range(0..10) {
         // So small that records come and go.
         0..=5 if options.block_cache.is_none() => Some(rng.random_range(64..=256u64) << 10),
@@ -72,6 +72,43 @@ pub(crate) fn crowded_options(seed: u64, capacity: u64) -> Options {
     options.seed = Some(seed);
     options.placement = Placement::HotRap(random_hotrap(&mut rng));
     options
+}
+
+/// Any placement that needs nothing of the build.
+pub(crate) fn random_placement(rng: &mut SmallRng) -> Placement {
+    match rng.random_range(0..8) {
+        0 => Placement::ByLevel,
+        1..=3 => Placement::ByTable,
+        _ => Placement::HotRap(random_hotrap(rng)),
+    }
+}
+
+/// Gives each tier a price, so that the store can have a target.
+pub(crate) fn set_prices(options: &mut Options) {
+    let mut price = 0.5;
+    for tier in &mut options.tiers {
+        tier.price_per_gb_month = Some(price);
+        price /= 4.0;
+    }
+}
+
+/// Sets another target for an open store, or none. A store that can have none stays as it is, and
+/// so does one whose disk fails.
+pub(crate) fn set_some_target(db: &Db, rng: &mut SmallRng) {
+    let prices: Vec<f64> = db
+        .options()
+        .tiers
+        .iter()
+        .filter_map(|t| t.price_per_gb_month)
+        .collect();
+    let (Some(most), Some(least)) = (prices.first(), prices.last()) else {
+        return;
+    };
+    let target = match rng.random_range(0..4) {
+        0 => Target::None,
+        _ => Target::Cost(least + (most - least) * rng.random_range(0.0..1.0)),
+    };
+    let _ = db.set_target(target);
 }
 
 /// Settings of hotness with which much is promoted, forgotten and learnt anew within one script.

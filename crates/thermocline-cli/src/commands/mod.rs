@@ -6,6 +6,7 @@ pub(crate) mod bench;
 pub(crate) mod checkpoint;
 pub(crate) mod compact;
 pub(crate) mod completions;
+pub(crate) mod cost;
 pub(crate) mod delete;
 pub(crate) mod demo;
 pub(crate) mod destroy;

@@ -1,6 +1,7 @@
 //! The command as a user runs it. One process starts all of these. A test that measures time or
 //! disk, or holds a store open itself, has a file of its own beside this.
 
+mod cost;
 mod deleting;
 mod interrupt;
 mod kill;

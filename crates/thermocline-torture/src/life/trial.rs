@@ -10,7 +10,10 @@ use thermocline::{Db, Durability, Error, ManualClock, Options, Points, Result, T
 use super::history::{After, Contents, History, Write, contents, difference};
 use super::impatient::Impatient;
 use super::{Hotness, SIDE, Step, Stop};
+use crate::random_options::set_some_target;
 use crate::verdict::Violation;
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
 
 /// The first tier of [`tiny_options`].
 pub const FAST: &str = "/fast";
@@ -147,7 +150,9 @@ impl Trial {
         for tier in 0..self.options.tiers.len() {
             builder = builder.medium(tier, Arc::new(self.disk.clone()));
         }
-        builder.open()
+        let db = builder.open()?;
+        set_some_target(&db, &mut SmallRng::seed_from_u64(self.seed));
+        Ok(db)
     }
 
     /// Where the tiers lie, fastest first.

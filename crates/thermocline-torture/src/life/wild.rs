@@ -7,7 +7,7 @@ use thermocline::storage::CrashStyle;
 use thermocline::{Compression, HotRapOptions, Options, Placement};
 
 use super::{LIFE, SIDE, Step, WARMING};
-use crate::random_options::{random_hotrap, random_options};
+use crate::random_options::{random_hotrap, random_options, set_prices};
 use crate::verdict::Tally;
 
 /// What all option sets of one store have in common.
@@ -54,10 +54,12 @@ impl Wild {
                     fast.compression = Compression::None;
                 }
             }
-            options.placement = match rng.random_bool(0.85) {
-                true => Placement::HotRap(self.hotrap.clone()),
-                false => Placement::ByLevel,
+            options.placement = match rng.random_range(0..8) {
+                0 => Placement::ByLevel,
+                1 | 2 => Placement::ByTable,
+                _ => Placement::HotRap(self.hotrap.clone()),
             };
+            set_prices(&mut options);
             return options;
         }
     }

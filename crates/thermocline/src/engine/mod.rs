@@ -22,7 +22,7 @@ mod verify;
 pub(crate) use background::{Background, Work};
 pub(crate) use compactions::Seen;
 pub(crate) use job::said;
-pub(crate) use stats::{Found, sampled};
+pub(crate) use stats::Found;
 pub(crate) use tally::Tally;
 pub(crate) use tree::Tree;
 pub use verify::{VerifyProgress, VerifyReport};

@@ -1,6 +1,5 @@
 //! Counters of reads, writes and compactions, spread so that threads do not share them.
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use crossbeam_utils::CachePadded;
@@ -8,7 +7,7 @@ use crossbeam_utils::CachePadded;
 use crate::metrics::{CompactionMetrics, HitMetrics, LatencyRecorder};
 use crate::options::MAX_TIERS;
 use crate::sync::Mutex;
-use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::table::ReadTrace;
 use crate::version::MAX_LEVELS;
 
@@ -29,6 +28,8 @@ pub(crate) enum Found {
 
 #[derive(Debug, Default)]
 struct ReadShard {
+    /// Reads that asked whether to be measured.
+    begun: AtomicU32,
     memtable: AtomicU64,
     record_cache: AtomicU64,
     promotion_cache: AtomicU64,
@@ -82,19 +83,17 @@ fn shard() -> usize {
     MINE.with(|mine| *mine)
 }
 
-/// Whether this read's latency is to be measured.
-pub(crate) fn sampled() -> bool {
-    thread_local! {
-        static COUNT: Cell<u32> = const { Cell::new(0) };
-    }
-    COUNT.with(|count| {
-        let next = count.get().wrapping_add(1);
-        count.set(next);
-        next.is_multiple_of(SAMPLE)
-    })
-}
-
 impl Stats {
+    /// Whether this read's latency is to be measured. Each store counts by itself, so that what
+    /// follows from it does not depend on other stores.
+    pub(crate) fn sampled(&self) -> bool {
+        let begun = &self.reads[shard()].begun;
+        let next = begun.load(Ordering::Relaxed).wrapping_add(1);
+        // Threads that share it may lose a count: it only spreads the samples.
+        begun.store(next, Ordering::Relaxed);
+        next.is_multiple_of(SAMPLE)
+    }
+
     /// Counts a point read that took `trace` to find `found`.
     pub(crate) fn count_read(&self, found: Found, trace: &ReadTrace) {
         let shard = &self.reads[shard()];

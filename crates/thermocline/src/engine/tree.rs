@@ -251,10 +251,11 @@ impl Tree {
         std::array::from_fn(|number| levels[number].bytes_on[usize::from(tier)])
     }
 
-    /// Bytes of all tables.
-    pub(crate) fn table_bytes(&self) -> u64 {
-        let levels = &self.peek().version.levels;
-        levels.iter().map(|level| level.bytes).sum()
+    /// Bytes of keys and values in all tables.
+    pub(crate) fn raw_bytes(&self) -> u64 {
+        let version = self.version();
+        let each = version.tables().map(|table| table.raw_bytes());
+        each.fold(0, u64::saturating_add)
     }
 
     /// Bytes of the tables of L0 to Lf that lie on the fast tier.

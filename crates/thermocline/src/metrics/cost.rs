@@ -2,8 +2,8 @@
 
 use crate::options::Target;
 
-/// What [`Db::cost`](crate::Db::cost) tells. Dollars are per GB (10⁹ bytes) of live tables and
-/// month, unless said otherwise.
+/// What [`Db::cost`](crate::Db::cost) tells. Dollars are per GB (10⁹ bytes) of keys and values in
+/// live tables and month, unless said otherwise.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct CostReport {
@@ -14,7 +14,7 @@ pub struct CostReport {
     pub now: f64,
     /// Dollars a month for all of the store.
     pub dollars_per_month: f64,
-    /// Bytes of live tables.
+    /// Bytes of keys and values in live tables, before compression.
     pub data_bytes: u64,
     /// The least that the store can cost now: all that may lie on the last tier does. The log, the
     /// manifest, new tables and what readers hold stay where they are.

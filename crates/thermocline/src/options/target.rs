@@ -18,7 +18,7 @@ pub enum Target {
     /// Nothing: the fast tier is used as far as its capacity allows. The default.
     #[default]
     None,
-    /// Dollars per GB (10⁹ bytes) of live tables and month at most.
+    /// Dollars per GB (10⁹ bytes) of keys and values and month at most.
     Cost(f64),
     /// The mean time of a point read at most, for the least money.
     Latency(Duration),

@@ -16,12 +16,12 @@ mod keyspace;
 mod opening;
 mod past_f;
 mod policy;
+mod price;
 mod rooms;
 mod router;
 mod shares;
 mod space_plan;
 mod tables;
-mod target;
 #[cfg(test)]
 mod toy;
 
@@ -38,9 +38,9 @@ pub(crate) use keyspace::{Installed, OfKeyspace};
 pub(crate) use opening::{Opening, check_not_alone, discard, open};
 use past_f::PastF;
 pub(crate) use policy::{PlacementPolicy, Read, Spilled};
+pub(crate) use price::Targeting;
 pub(crate) use rooms::FastRooms;
 use router::DOWN;
 pub(crate) use router::{Moved, Output, Router, Source, UP};
 pub(crate) use shares::Shares;
 pub(crate) use space_plan::{SpacePlan, planned_log};
-pub(crate) use target::Targeting;

@@ -109,7 +109,8 @@ pub(crate) trait PlacementPolicy: Send + Sync {
     }
 
     /// Bytes that the last fast levels of all keyspaces may take now if `planned` are planned for
-    /// the fast tier; none if that is what is planned for them. Less than a quarter of what is planned counts as that quarter.
+    /// the fast tier; none if that is what is planned for them. Less than a quarter of what is
+    /// planned counts as that quarter.
     fn room_of_last_levels(&self, engine: &Engine, shares: &Shares, planned: u64) -> Option<u64> {
         let _ = (engine, shares, planned);
         None

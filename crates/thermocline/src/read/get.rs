@@ -5,7 +5,7 @@
 mod tests;
 
 use super::Moment;
-use crate::engine::{Engine, Found, Tree, sampled};
+use crate::engine::{Engine, Found, Tree};
 use crate::error::Result;
 use crate::ids::FileId;
 use crate::key::{Kind, SeqNo};
@@ -46,7 +46,7 @@ impl Engine {
         key: &[u8],
         moment: Moment,
     ) -> Result<Option<Value>> {
-        if !sampled() {
+        if !self.stats.sampled() {
             return self.get_in(tree, from, key, moment);
         }
         let started = self.clock.now();

@@ -35,10 +35,10 @@ impl Heat {
         (self.watched > 0.0).then_some(f64::from(self.rate))
     }
 
-    /// This heat after another `seconds` with so many `reads`. Of a temperature `kept` is left after
-    /// a second without a read (Mutant's α). Mutant gives a new epoch the weight
-    /// 1 − α, so the first second of a table counts for more than all that follow for ten minutes.
-    /// Here no epoch counts for more than a later one until the table is that old.
+    /// This heat after another `seconds` with so many `reads`. Of a temperature `kept` is left
+    /// after a second without a read (Mutant's α). Mutant gives a new epoch the weight 1 − α, so
+    /// the first second of a table counts for more than all that follow for ten minutes. Here no
+    /// epoch counts for more than a later one until the table is that old.
     pub(crate) fn after(self, seconds: f64, reads: f64, kept: f64) -> Self {
         let watched = f64::from(self.watched) + seconds;
         let weight = (1.0 - kept.powf(seconds)).max(seconds / watched);

@@ -2,9 +2,9 @@
 
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
-use thermocline::{Options, Placement};
+use thermocline::{Options, Placement, TierOptions};
 
-use crate::random_options::{random_hotrap, random_options};
+use crate::random_options::{random_hotrap, random_options, set_prices};
 use crate::stores::{option_sets, small_options};
 use crate::verdict::Violation;
 
@@ -32,6 +32,19 @@ pub(super) fn drawn(seed: u64) -> Result<Sets, Violation> {
     let mut spilling = with(Placement::ByLevel);
     spilling.tiers[0].capacity = 24 * (32 << 10);
     all.push(("by level, tiny fast tier", spilling));
+    all.push(("by table", with(Placement::ByTable)));
+    let mut few = with(Placement::ByTable);
+    few.tiers[0].capacity = 24 * (32 << 10);
+    all.push(("by table, tiny fast tier", few));
+    let mut three = with(Placement::ByTable);
+    three
+        .tiers
+        .push(TierOptions::slow("/slower").block_size(4096));
+    three.tiers[1].capacity = 1 << 20;
+    all.push(("by table, three tiers", three));
+    for (_, options) in &mut all {
+        set_prices(options);
+    }
     let mut rng = SmallRng::seed_from_u64(seed);
     for _ in 0..3 {
         let hotrap = Placement::HotRap(random_hotrap(&mut rng));

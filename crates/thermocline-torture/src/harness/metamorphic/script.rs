@@ -5,6 +5,7 @@ use std::ops::Bound;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::random_options::set_some_target;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use thermocline::executor::Stepped;
@@ -80,7 +81,9 @@ fn open(
             .executor(Arc::new(Stepped::new(seed)))
             .clock(Arc::new(ManualClock::default()));
     }
-    builder.open()
+    let db = builder.open()?;
+    set_some_target(&db, &mut SmallRng::seed_from_u64(seed));
+    Ok(db)
 }
 
 fn numbered(n: u32) -> Bytes {

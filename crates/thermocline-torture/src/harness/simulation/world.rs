@@ -3,20 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rand::RngExt;
 use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
 use thermocline::executor::Stepped;
 use thermocline::metrics::TierMetrics;
 use thermocline::storage::{CrashStyle, Fault, Faulty};
-use thermocline::{
-    Compression, Db, Error, FilterPolicy, Keyspace, ManualClock, Options, Placement,
-};
+use thermocline::{Compression, Db, Error, FilterPolicy, Keyspace, ManualClock, Options};
 
 use super::trace::Trace;
 use super::traced::Traced;
 use crate::life::history::{After, Contents, History, contents, difference};
 use crate::life::{SIDE, Stop, tiny_options};
-use crate::random_options::random_hotrap;
+use crate::random_options::{random_placement, set_prices, set_some_target};
 use crate::verdict::{Promise, Tally, Violation};
 use crate::work_done::count_work;
 
@@ -296,10 +294,8 @@ fn draw(rng: &mut SmallRng) -> Options {
     }
     options.log_retention = [0, 16 << 10][rng.random_range(0..2)];
     options.seed = Some(rng.random());
-    options.placement = match rng.random_range(0..8) {
-        0 => Placement::ByLevel,
-        _ => Placement::HotRap(random_hotrap(rng)),
-    };
+    options.placement = random_placement(rng);
+    set_prices(&mut options);
     options
 }
 
@@ -330,6 +326,10 @@ pub(super) fn open(
         builder = builder.medium(tier, Arc::new(medium.clone()));
     }
     let db = builder.open();
+    if let Ok(db) = &db {
+        let mut rng = SmallRng::seed_from_u64(options.seed.unwrap_or(0));
+        set_some_target(db, &mut rng);
+    }
     trace.outcome(
         "open",
         &db.as_ref().map(|db| db.recovery()).map_err(Error::clone),

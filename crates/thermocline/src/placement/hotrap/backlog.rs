@@ -18,7 +18,7 @@ impl HotRap {
     /// How much a backlog costs the hot records: 0 for nothing, 1 for as much as it may cost.
     pub(crate) fn hot_set_pressure(&self, engine: &Engine) -> f64 {
         let shares = engine.shares();
-        // Writers are not to wait for what a target in dollars wants to go down: the capacity counts.
+        // Writers are not to wait for what goes down for a target's sake: the capacity counts.
         let capacity = engine.fast().capacity();
         let room = SpacePlan::new(&engine.options, &engine.sizes, capacity).levels;
         let (mut waits, mut last) = (0, 0);

@@ -3,8 +3,9 @@
 //!
 //! Records come first, as far as RALT says that they are worth the fast tier. What is left of the
 //! money, and what records have not filled yet, holds copies of the slow tables that are read most:
-//! the reads that reach the slow tier are those that promotion has left over. A lower target is met at once by dropping copies, and then
-//! by ordinary crossings; a higher one is used at once by copies, and by records as they come up.
+//! the reads that reach the slow tier are those that promotion has left over. A lower target is met
+//! at once by dropping copies, and then by ordinary crossings; a higher one is used at once by
+//! copies, and by records as they come up.
 
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use crate::executor::{Job, Lane, Step};
 use crate::metrics::{Activity, CostReport};
 use crate::options::Target;
 use crate::placement::epochs::Epochs;
-use crate::placement::target::Bill;
+use crate::placement::price::Bill;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Arc, Mutex};
 use crate::table::Table;
@@ -40,8 +41,8 @@ pub(super) struct Budget {
 }
 
 impl Budget {
-    /// Divides `paid` bytes of the fast tier. All but the last fast levels takes `others` of it, and
-    /// hot records are worth `worth` on top. `before` is how it was divided so far.
+    /// Divides `paid` bytes of the fast tier. All but the last fast levels takes `others` of it,
+    /// and hot records are worth `worth` on top. `before` is how it was divided so far.
     fn new(paid: u64, others: u64, worth: u64, before: Option<Self>) -> Self {
         let wanted = others.saturating_add(worth).min(paid);
         let hysteresis = (paid as f64 * WORTHWHILE) as u64;

@@ -7,7 +7,7 @@ use crate::engine::Engine;
 use crate::ids::{FileId, KeyspaceId};
 use crate::options::Target;
 use crate::placement::SpacePlan;
-use crate::placement::target::Bill;
+use crate::placement::price::Bill;
 
 /// A table that was just flushed stays where it is for so long: most of its reads come from the
 /// caches yet, and its heat is not known (Mutant, §3.2).
@@ -24,7 +24,7 @@ pub(super) struct Stock {
     /// What is paid for the other tables below L0, in dollars times bytes per GB. Jobs merge them
     /// now, or they are young. What jobs have written so far is not in it: it takes their place.
     fixed: f64,
-    /// What is paid for all else: the log and the manifest, L0, and what readers hold.
+    /// What is paid for all else: the log and the manifest, L0, and what readers hold for long.
     pub(super) beside: f64,
 }
 
@@ -80,7 +80,13 @@ impl Stock {
             };
             stock.fixed = at(&|tier| fixed[tier]);
             let rest = bill.amount() - at(&|tier| movable[tier].len) - stock.fixed;
-            stock.beside = rest - at(&|tier| engine.tiers[tier].unfinished_bytes());
+            // Readers of a moment hold what a job has just replaced.
+            let briefly = |tier: usize| {
+                let (held, long) = engine.held_on(tier as u8);
+                held.saturating_sub(long)
+            };
+            let passing = |tier: usize| engine.tiers[tier].unfinished_bytes() + briefly(tier);
+            stock.beside = rest - at(&passing);
         }
         stock
     }
@@ -105,6 +111,17 @@ impl Stock {
             }
             _ => f64::INFINITY,
         }
+    }
+}
+
+impl Engine {
+    /// Bytes of obsolete files on a tier that readers hold, and of those that they have held for
+    /// long.
+    fn held_on(&self, tier: u8) -> (u64, u64) {
+        (
+            self.graveyard.pinned(tier).0,
+            self.graveyard.long_held(tier),
+        )
     }
 }
 

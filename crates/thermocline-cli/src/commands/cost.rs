@@ -1,0 +1,235 @@
+//! `thermocline cost`.
+
+use std::thread;
+use std::time::Duration;
+
+use serde_json::{Value as Json, json};
+use thermocline::metrics::CostReport;
+use thermocline::{Db, Target};
+
+use crate::failure::Failure;
+use crate::output;
+use crate::progress;
+use crate::size;
+use crate::store::StoreArgs;
+
+/// How often a store is asked whether its tables have come to rest.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// By how much the bill may be above the target, as a part of it.
+const ALLOWED: f64 = 1.02;
+
+/// The most lines of the curve.
+const CURVE_LINES: usize = 11;
+
+/// Characters of the longest bar.
+const BAR: usize = 30;
+
+/// Show what a store costs and what else it could cost, and set a target for it
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  thermocline cost --fast /nvme/db --slow /hdd/db --fast-capacity 1GiB --price-fast 0.1 --price-slow 0.02
+  thermocline cost --fast /nvme/db --slow /hdd/db --fast-capacity 1GiB --price-fast 0.1 --price-slow 0.02 \\
+      --set cost:0.05 --until-settled
+
+Prices are dollars per GB (10^9 bytes) and month. A target stays with the store, and so do the prices that it
+was set with: later commands need not name them.
+
+The store must be closed. A program that has it open sets targets by `Db::set_target` and reads `Db::cost`.")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    store: StoreArgs,
+
+    /// Price of the fast tier in $/GB/month [default: as the target was set with]
+    #[arg(long, value_name = "DOLLARS", requires = "price_slow")]
+    price_fast: Option<f64>,
+
+    /// Price of the slow tier in $/GB/month; of several, one for each --slow
+    #[arg(
+        long,
+        value_name = "DOLLARS",
+        value_delimiter = ',',
+        requires = "price_fast"
+    )]
+    price_slow: Vec<f64>,
+
+    /// What the store may cost: cost:DOLLARS for a GB and month, or none
+    #[arg(long, value_name = "TARGET", value_parser = target)]
+    set: Option<Target>,
+
+    /// Keep the store open until nothing is left to move for the target
+    #[arg(long)]
+    until_settled: bool,
+
+    /// Print JSON, with every point of the curve
+    #[arg(long)]
+    json: bool,
+}
+
+/// A target as it is written.
+fn target(text: &str) -> Result<Target, String> {
+    let (kind, amount) = text.split_once(':').unwrap_or((text, ""));
+    let number = || {
+        amount
+            .parse::<f64>()
+            .map_err(|error| format!("{amount:?}: {error}"))
+    };
+    match (kind, amount) {
+        ("none", "") => Ok(Target::None),
+        ("cost", _) => Ok(Target::Cost(number()?)),
+        ("hit-rate", _) => Ok(Target::HitRate(number()?)),
+        ("latency", _) => humantime::parse_duration(amount)
+            .map(Target::Latency)
+            .map_err(|error| format!("{amount:?}: {error}")),
+        _ => Err("write cost:0.05, latency:2ms, hit-rate:0.9 or none".to_owned()),
+    }
+}
+
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let prices = prices(args)?;
+    let db = match args.set.is_some() || args.until_settled {
+        true => args.store.open_at(&prices)?,
+        false => args.store.open_to_read_at(&prices)?,
+    };
+    if let Some(target) = args.set {
+        db.set_target(target)?;
+    }
+    if args.until_settled {
+        settle(&db)?;
+    }
+    let report = db.cost()?;
+    output::say(args.json, &to_json(&report), to_text(&report))?;
+    Ok(db.close()?)
+}
+
+/// The price of each tier, or none.
+fn prices(args: &Args) -> Result<Vec<f64>, Failure> {
+    let Some(fast) = args.price_fast else {
+        return Ok(Vec::new());
+    };
+    let slow = args.store.slow().len();
+    if args.price_slow.len() != slow {
+        return Err(Failure::usage(format!(
+            "--price-slow names {} prices and the store has {slow} slow tiers; give one for each",
+            args.price_slow.len()
+        )));
+    }
+    Ok([&[fast][..], &args.price_slow].concat())
+}
+
+/// Waits until nothing is left to move.
+fn settle(db: &Db) -> Result<(), Failure> {
+    let bar = progress::spinner("moving tables");
+    loop {
+        db.wait_idle()?;
+        let report = db.cost()?;
+        let is_done = report.moving_bytes == 0 && (is_met(&report) || report.held_up_by.is_some());
+        if is_done {
+            break;
+        }
+        bar.set_message(format!(
+            "{:.4} $/GB/month, {} to move",
+            report.now,
+            size::show(report.moving_bytes)
+        ));
+        thread::sleep(LOOK);
+    }
+    bar.finish_and_clear();
+    Ok(())
+}
+
+fn is_met(report: &CostReport) -> bool {
+    match report.target {
+        Target::Cost(dollars) => report.now <= dollars * ALLOWED,
+        _ => true,
+    }
+}
+
+fn to_json(report: &CostReport) -> Json {
+    let curve = report.curve.iter();
+    let curve = curve.map(|point| json!({"cost": point.cost, "hit_rate": point.hit_rate}));
+    json!({
+        "target": report.target.to_string(),
+        "now": report.now,
+        "dollars_per_month": report.dollars_per_month,
+        "data_bytes": report.data_bytes,
+        "floor": report.floor,
+        "ceiling": report.ceiling,
+        "moving_bytes": report.moving_bytes,
+        "held_up_by": report.held_up_by,
+        "curve": curve.collect::<Vec<_>>(),
+    })
+}
+
+fn to_text(report: &CostReport) -> String {
+    let mut lines = vec![
+        format!("target   {}", report.target),
+        format!(
+            "now      {:.4} $/GB/month, {:.2} $ a month for {}",
+            report.now,
+            report.dollars_per_month,
+            size::show(report.data_bytes)
+        ),
+        format!(
+            "possible {:.4} to {:.4} $/GB/month",
+            report.floor, report.ceiling
+        ),
+    ];
+    if report.moving_bytes > 0 {
+        lines.push(format!("to move  {}", size::show(report.moving_bytes)));
+    }
+    lines.extend(
+        report
+            .held_up_by
+            .as_ref()
+            .map(|why| format!("held up  {why}")),
+    );
+    lines.extend(curve(report));
+    lines.join("\n")
+}
+
+/// What other targets would buy, as tables are read of late.
+fn curve(report: &CostReport) -> Vec<String> {
+    if report.curve.iter().all(|point| point.hit_rate == 0.0) {
+        return Vec::new();
+    }
+    let mut lines = vec![
+        String::new(),
+        "$/GB/month  reads without the slow tier".to_owned(),
+    ];
+    let step = report.curve.len().div_ceil(CURVE_LINES).max(1);
+    lines.extend(report.curve.iter().step_by(step).map(|point| {
+        let bar = "#".repeat((point.hit_rate * BAR as f64) as usize);
+        format!(
+            "{:>10.4}  {:>5.1} %  {bar}",
+            point.cost,
+            100.0 * point.hit_rate
+        )
+    }));
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_are_read_as_they_are_written() {
+        for text in ["none", "cost:0.05", "latency:2ms", "hit-rate:0.9"] {
+            assert_eq!(target(text).unwrap().to_string(), text);
+        }
+        for bad in [
+            "",
+            "0.05",
+            "cost",
+            "cost:",
+            "cost:cheap",
+            "latency:2",
+            "none:1",
+            "speed:3",
+        ] {
+            assert!(target(bad).is_err(), "{bad}");
+        }
+    }
+}

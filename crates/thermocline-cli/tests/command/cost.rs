@@ -1,0 +1,80 @@
+//! `cost`: a store's bill, and a target for it.
+
+use thermocline::{Db, Placement};
+
+use crate::common::Store;
+
+const PRICES: [&str; 4] = ["--price-fast", "0.5", "--price-slow", "0.1"];
+
+/// A store of 12 MB whose tables are placed by their heat, all on the fast tier.
+fn by_table() -> Store {
+    let store = Store::new();
+    let mut options = store.options();
+    options.placement = Placement::ByTable;
+    options.memtable_size = Some(256 << 10);
+    let db = Db::open(options).expect("a new store");
+    for number in 0..24_000_u32 {
+        let key = number.wrapping_mul(0x9e37_79b1).to_be_bytes();
+        db.put(key, key.repeat(125)).expect("it is written");
+    }
+    db.close().expect("it is closed");
+    store
+}
+
+#[test]
+fn a_target_is_set_and_kept_and_the_tables_move() {
+    let store = by_table();
+    store.run("cost", &[]).fails(2, &["tier 0 has no price"]);
+    let before = store.run("cost --json", &PRICES).json();
+    assert_eq!(before["target"], "none");
+    assert!(before["now"].as_f64() > Some(0.45), "{before}");
+
+    let set = [&PRICES[..], &["--set", "cost:0.2", "--until-settled"]].concat();
+    let after = store.run("cost --json", &set).json();
+    assert_eq!(after["target"], "cost:0.2");
+    assert_eq!(after["moving_bytes"], 0);
+    assert!(after["now"].as_f64() <= Some(0.204), "{after}");
+
+    // The prices are the store's by now.
+    let text = store.run("cost", &[]).ok();
+    assert!(text.contains("cost:0.2"), "{text}");
+    let inspected = store.run("inspect manifest", &[]).ok();
+    assert!(inspected.contains("target cost:0.2"), "{inspected}");
+    assert!(
+        inspected.contains("the heat of their tables"),
+        "{inspected}"
+    );
+}
+
+#[test]
+fn a_target_that_cannot_be_is_refused_with_what_could() {
+    let store = Store::filled(10, 100);
+    let set = |target: &str| {
+        let args = [&PRICES[..], &["--set", target]].concat();
+        store.run("cost", &args)
+    };
+    set("cost:0.6").fails(2, &["0.1", "0.5"]);
+    set("cost:cheap").fails(2, &["cheap"]);
+    set("0.2").fails(2, &["write cost:0.05"]);
+    set("latency:2ms").fails(2, &["cost only"]);
+    store
+        .run("cost", &["--price-fast", "0.5"])
+        .fails(2, &["--price-slow"]);
+    store
+        .run("cost", &["--price-fast", "0.5", "--price-slow", "0.1,0.05"])
+        .fails(2, &["2 prices", "1 slow"]);
+    store
+        .run(
+            "cost",
+            &[
+                "--price-fast",
+                "0.1",
+                "--price-slow",
+                "0.5",
+                "--set",
+                "cost:0.2",
+            ],
+        )
+        .fails(2, &["dearer than the next"]);
+    set("none").ok();
+}
