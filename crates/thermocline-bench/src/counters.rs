@@ -180,7 +180,7 @@ impl HotCounters {
 pub(crate) struct CostCounters {
     /// Dollars a month for all of it.
     pub(crate) dollars: f64,
-    /// Dollars per GB (10⁹ bytes) of live tables and month.
+    /// Dollars per GB (10⁹ bytes) of keys and values in live tables and month.
     pub(crate) by_tables: f64,
     /// The least that this could be. None if that is not known.
     pub(crate) floor: Option<f64>,

@@ -66,7 +66,7 @@ impl fmt::Display for Targets {
 /// Flags of what the store is to aim at.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct TargetArgs {
-    /// What the store may cost, in dollars per GB of live tables and month (engines tables and
+    /// What the store may cost, in dollars per GB of keys and values and month (engines tables and
     /// cost only); it takes --price-fast and --price-slow. Several, each with its time, come one
     /// after the other, as in 0.4@120s,0.2@180s, and then the run ends
     #[arg(

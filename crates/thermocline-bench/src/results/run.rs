@@ -274,7 +274,7 @@ pub(crate) struct Stage {
     pub(crate) bill_mean: Option<f64>,
     /// At most.
     pub(crate) bill_max: Option<f64>,
-    /// Dollars per GB of live tables and month, on average.
+    /// Dollars per GB of keys and values in live tables and month, on average.
     pub(crate) bill_by_tables: Option<f64>,
     /// What that was to be at most.
     pub(crate) target_cost: Option<f64>,
@@ -316,7 +316,7 @@ pub(crate) struct Second {
 pub(crate) struct CostSecond {
     /// Of records.
     pub(crate) bill: Option<f64>,
-    /// Of live tables.
+    /// Of keys and values in live tables.
     pub(crate) bill_by_tables: Option<f64>,
 }
 

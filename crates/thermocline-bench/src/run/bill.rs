@@ -1,7 +1,7 @@
 //! What a store costs while it runs, and how that follows its target.
 //!
-//! The bill is per GB of records, so that engines can be compared: what an engine adds to them, and
-//! obsolete versions, make it dearer. A target is per GB of live tables, so whether it is kept is
+//! The bill is per GB of the records that exist, so that engines can be compared. A target is per
+//! GB of keys and values in live tables, overwritten versions included, so whether it is kept is
 //! seen by that bill.
 
 use serde::Serialize;
@@ -21,7 +21,7 @@ const NEAR: f64 = 1.02;
 pub struct CostSecond {
     /// Dollars per GB of keys and values of the records that exist.
     pub bill: Option<f64>,
-    /// Dollars per GB of live tables.
+    /// Dollars per GB of keys and values in live tables.
     pub bill_by_tables: Option<f64>,
     /// What it was to be at most, by tables.
     pub target_cost: Option<f64>,
@@ -41,7 +41,7 @@ pub struct CostResult {
     pub bill_mean: Option<f64>,
     /// The greatest that it was, once settled.
     pub bill_max: Option<f64>,
-    /// Mean of the bill per GB of live tables, once settled.
+    /// Mean of the bill per GB of keys and values in live tables, once settled.
     pub bill_by_tables: Option<f64>,
     /// What that was to be at most.
     pub target_cost: Option<f64>,

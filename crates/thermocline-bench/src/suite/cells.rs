@@ -312,6 +312,10 @@ pub(crate) mod tests {
         assert_eq!(cells[0].seconds, 3.0);
         let words = cells[0].load_words().join(" ");
         assert!(words.contains("--duration 3s --fast"), "{words}");
+        assert!(
+            !words.contains("target"),
+            "other runs use the state too: {words}"
+        );
     }
 
     #[test]

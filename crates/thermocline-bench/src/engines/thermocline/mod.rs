@@ -503,10 +503,9 @@ mod tests {
         let measured = run::measure(&plan, engine.as_ref(), &mut ()).unwrap();
         let bill = measured.cost.unwrap();
         assert_eq!(bill.target_cost, Some(0.2));
-        assert!(
-            bill.bill_mean > bill.bill_by_tables,
-            "tables are more than records: {bill:?}"
-        );
+        // Nothing was overwritten: tables have what records there are.
+        let ratio = bill.bill_mean.unwrap() / bill.bill_by_tables.unwrap();
+        assert!((ratio - 1.0).abs() < 0.05, "{bill:?}");
         let counters = measured.counters;
         let tiers = counters.tiers.unwrap();
         let paid = tiers[0].bytes as f64 * 0.5 + tiers[1].bytes as f64 * 0.1;

@@ -246,7 +246,7 @@ impl<'a> Work<'a> {
             points,
         }));
         let axis = match by_tables {
-            true => "dollars per GB of live tables and month",
+            true => "dollars per GB of keys and values in live tables and month",
             false => "dollars per GB of records and month",
         };
         Some(self.plot(
