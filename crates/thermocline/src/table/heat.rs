@@ -120,6 +120,11 @@ impl TableHeat {
         }
     }
 
+    /// Reads since the last epoch ended.
+    pub(crate) fn reads(&self) -> f64 {
+        f64::from(self.reads.load(Ordering::Relaxed))
+    }
+
     /// Ends an epoch that took `length`, and begins the next. Of a temperature `kept` is left after
     /// a second without a read.
     pub(crate) fn end_epoch(&self, length: Duration, kept: f64) {

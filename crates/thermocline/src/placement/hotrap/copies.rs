@@ -129,8 +129,10 @@ pub(super) fn for_each_slow_table(engine: &Engine, mut act: impl FnMut(&Arc<Tabl
 
 /// Reads a second of a table's blocks on a device, for each of its bytes.
 pub(super) fn density(table: &TableHandle) -> f64 {
-    let rate = table.lazy.heat().get().known().unwrap_or(0.0);
-    rate / table.meta.len.max(1) as f64
+    let heat = table.lazy.heat();
+    let rate = heat.get().known();
+    // In its first second, what was read so far counts.
+    rate.unwrap_or_else(|| heat.reads()) / table.meta.len.max(1) as f64
 }
 
 /// Ends an epoch of all tables' temperatures that took `length`. They fall faster than where tables
