@@ -18,6 +18,7 @@ use super::options::{self, Directories};
 use crate::child::{Line, say};
 use crate::client::{Client, KEYS, KEYSPACES, Model, find_all, keyspaces};
 use crate::harness::exhaustion::limits;
+use crate::random_options::set_some_target;
 use crate::verdict::{Promise, Violation, each_with_its_answer};
 
 /// What a child is to do.
@@ -145,7 +146,9 @@ impl<'a> Life<'a> {
         let options = options::drawn(self.task.seed, opening, &self.task.directories);
         let shown = format!("{options:?}");
         let opened = Db::builder(options).points(self.points.clone()).open();
-        opened.map_err(|error| format!("open with {shown}: {error}").into())
+        let db = opened.map_err(|error| format!("open with {shown}: {error}"))?;
+        set_some_target(&db, &mut self.rng(opening));
+        Ok(db)
     }
 
     /// Checks what the store holds, and notes that as what is there from now on.

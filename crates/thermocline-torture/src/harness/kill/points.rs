@@ -112,6 +112,11 @@ pub(super) const CLASSES: &[Class] = &[
         points: &["copying.written"],
     },
     Class {
+        name: "kills in a change of the target",
+        most: 1,
+        points: &["target.before_edit", "governor.begun"],
+    },
+    Class {
         name: "kills in the table of accesses",
         most: 2,
         points: &[

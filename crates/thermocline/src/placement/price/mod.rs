@@ -167,7 +167,6 @@ impl Engine {
             manifest.append(&edit)?;
             *self.target.set.lock() = Set { kept: set, target };
         }
-        point!(self.points, "target.set")?;
         self.placement.target_set(self);
         self.schedule();
         Ok(())

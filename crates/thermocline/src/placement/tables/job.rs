@@ -10,7 +10,6 @@ use crate::engine::{Engine, Tree};
 use crate::executor::{Job, Lane, Step};
 use crate::levels::Plan;
 use crate::metrics::Activity;
-use crate::points::point;
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
 
@@ -135,7 +134,6 @@ impl Job for Organizer {
         policy.is_stale.store(false, Ordering::Release);
         policy.end_epoch(engine);
         policy.organize(engine);
-        let _: crate::error::Result<()> = point!(engine.points, "organizer.looked");
         engine.schedule_compactions();
         match policy.is_stale.load(Ordering::Acquire) {
             true => Step::Again,
