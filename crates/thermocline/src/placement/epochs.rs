@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU64, Ordering};
 
-/// How long an epoch lasts at least (Mutant, §3.1). No thread waits for its end: whoever looks at
+/// How long an epoch lasts at least (Mutant, §4.2). No thread waits for its end: whoever looks at
 /// the clock after it ends it, and while nobody reads or writes it goes on.
 const EPOCH: Duration = Duration::from_secs(1);
 

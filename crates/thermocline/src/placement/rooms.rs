@@ -82,6 +82,12 @@ impl Engine {
         LevelTargets::planned(&self.options, &self.sizes, planned, f, tree.averages.cold())
     }
 
+    /// What the last fast levels of all keyspaces hold there, in bytes.
+    pub(crate) fn bytes_of_last_levels(&self) -> u64 {
+        let trees = self.keyspaces.trees.load();
+        trees.values().map(|tree| tree.bytes_of_f()).sum()
+    }
+
     /// The room of the levels on the fast tier, to be divided between keyspaces.
     pub(crate) fn fast_rooms(&self) -> FastRooms {
         self.fast_rooms_of(self.fast().planned_bytes())
@@ -95,14 +101,13 @@ impl Engine {
         let hot = self.placement.room_of_last_levels(self, &shares, room);
         let hot = hot.map(|room| room.max(planned / 4));
         let ratio = self.options.level_ratio;
-        let trees = self.keyspaces.trees.load();
         FastRooms {
             shares,
             planned,
             above_f: plan.l0.saturating_add(planned / ratio),
             hot,
             by_level: planned / ratio * (ratio - 1),
-            held: trees.values().map(|tree| tree.bytes_of_f()).sum(),
+            held: self.bytes_of_last_levels(),
         }
     }
 }

@@ -9,6 +9,7 @@ use crate::options::{Options, Placement, TierOptions};
 use crate::points::Points;
 use crate::storage::{Medium, Memory};
 use crate::sync::Arc;
+use crate::testing::scene::open_stepped;
 use crate::version::TableHandle;
 
 const VALUE: usize = 500;
@@ -52,14 +53,7 @@ impl Store {
     pub(crate) fn on(medium: Arc<dyn Medium>, options: Options) -> Self {
         let (clock, stepped) = (Arc::new(ManualClock::default()), Arc::new(Stepped::new(1)));
         let points = Points::default();
-        let mut builder = Db::builder(options.clone())
-            .executor(stepped.clone())
-            .clock(clock.clone())
-            .points(points.clone());
-        for tier in 0..options.tiers.len() {
-            builder = builder.medium(tier, Arc::clone(&medium));
-        }
-        let db = builder.open().unwrap();
+        let db = open_stepped(&medium, options, &stepped, Arc::clone(&clock), &points);
         Self {
             db,
             clock,

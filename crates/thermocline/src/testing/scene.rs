@@ -68,6 +68,23 @@ pub(crate) fn options() -> Options {
     options
 }
 
+/// Opens a store on `medium` for all tiers, whose work and time are the caller's to move.
+pub(crate) fn open_stepped(
+    medium: &Arc<dyn Medium>,
+    options: Options,
+    stepped: &Arc<Stepped>,
+    clock: Arc<ManualClock>,
+    points: &Points,
+) -> Db {
+    let tiers = options.tiers.len();
+    let builder = Db::builder(options)
+        .executor(Arc::clone(stepped) as Arc<_>)
+        .clock(clock)
+        .points(points.clone());
+    let builder = (0..tiers).fold(builder, |b, tier| b.medium(tier, Arc::clone(medium)));
+    builder.open().unwrap()
+}
+
 impl Scene {
     pub(crate) fn new() -> Self {
         Self::with(options())
@@ -80,15 +97,9 @@ impl Scene {
     pub(crate) fn on(medium: Arc<dyn Medium>, options: Options) -> Self {
         let points = Points::default();
         let stepped = Arc::new(Stepped::new(1));
-        let mut builder = Db::builder(options.clone())
-            .executor(stepped.clone())
-            // What is asserted of time must not depend on what else the machine does.
-            .clock(Arc::new(ManualClock::default()))
-            .points(points.clone());
-        for tier in 0..options.tiers.len() {
-            builder = builder.medium(tier, Arc::clone(&medium));
-        }
-        let db = builder.open().unwrap();
+        // What is asserted of time must not depend on what else the machine does.
+        let clock = Arc::new(ManualClock::default());
+        let db = open_stepped(&medium, options, &stepped, clock, &points);
         Self {
             db,
             points,

@@ -50,6 +50,15 @@ impl TableHandle {
             .saturating_add(content.raw_value_bytes)
     }
 
+    /// How hot it is: reads a second of its blocks on a device, for each byte of keys and values, so
+    /// that it is the same on every tier. Before its first second is over, what was read so far
+    /// counts.
+    pub(crate) fn density(&self) -> f64 {
+        let heat = self.lazy.heat();
+        let rate = heat.get().known().unwrap_or_else(|| heat.reads());
+        rate / self.raw_bytes().max(1) as f64
+    }
+
     /// Whether some of its blocks are compressed, as far as lengths tell: an entry takes 11 bytes
     /// besides its value and the part of its key that is not shared.
     pub(crate) fn is_compressed(&self) -> bool {

@@ -23,14 +23,10 @@ impl Picker<'_> {
     pub(crate) fn pick_coldest(&self, may: &dyn Fn(&TableHandle) -> bool) -> Option<(f64, Plan)> {
         let [fast, slow] = self.tiers;
         let goes = |table: &TableHandle| table.meta.tier == fast && fast != slow && may(table);
-        let density = |table: &TableHandle| {
-            let rate = table.lazy.heat().get().known();
-            rate.unwrap_or(0.0) / table.meta.len.max(1) as f64
-        };
         let mut tables: Vec<(f64, usize, &Arc<TableHandle>)> = self
             .below_l0()
             .filter(|(_, table)| goes(table) && !self.running.has_input(table))
-            .map(|(level, table)| (density(table), level, table))
+            .map(|(level, table)| (table.density(), level, table))
             .collect();
         tables.sort_by(|a, b| a.0.total_cmp(&b.0));
         tables.into_iter().find_map(|(density, level, table)| {

@@ -127,14 +127,6 @@ pub(super) fn for_each_slow_table(engine: &Engine, mut act: impl FnMut(&Arc<Tabl
     }
 }
 
-/// Reads a second of a table's blocks on a device, for each of its bytes.
-pub(super) fn density(table: &TableHandle) -> f64 {
-    let heat = table.lazy.heat();
-    let rate = heat.get().known();
-    // In its first second, what was read so far counts.
-    rate.unwrap_or_else(|| heat.reads()) / table.meta.len.max(1) as f64
-}
-
 /// Ends an epoch of all tables' temperatures that took `length`. They fall faster than where tables
 /// are placed by them: when the hot records of a table have come up, the rest of it is cold.
 pub(super) fn end_epoch(engine: &Engine, length: Duration) {
@@ -153,7 +145,7 @@ fn worth_a_copy(engine: &Engine) -> Option<(Arc<TableHandle>, Arc<Table>)> {
         let Some(opened) = table.lazy.opened() else {
             return;
         };
-        let worth = density(table);
+        let worth = table.density();
         let is_better = best.as_ref().is_none_or(|(most, _, _)| worth > *most);
         if worth > 0.0 && is_better && table.meta.len <= room && opened.copy().is_open() {
             best = Some((worth, Arc::clone(table), Arc::clone(opened)));

@@ -12,11 +12,13 @@ use std::time::Duration;
 use super::HotRap;
 use super::hot_room::HOT_SHARE;
 use crate::engine::Engine;
+use crate::error::Result;
 use crate::executor::{Job, Lane, Step};
 use crate::metrics::{Activity, CostReport};
 use crate::options::Target;
 use crate::placement::epochs::Epochs;
 use crate::placement::price::Bill;
+use crate::points::point;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Arc, Mutex};
 use crate::table::Table;
@@ -97,8 +99,21 @@ impl HotRap {
     /// Divides the fast tier anew. `jumps` after a change of the target: what is hot then follows
     /// at once.
     pub(super) fn govern(&self, engine: &Engine, jumps: bool) {
+        loop {
+            let target = engine.target.get();
+            let _: Result<()> = point!(engine.points, "governor.begun");
+            self.divide(engine, target, jumps);
+            // Whoever has set another one meanwhile may have divided the tier by it already.
+            if engine.target.get() == target {
+                return;
+            }
+        }
+    }
+
+    /// Divides the fast tier for `target`.
+    fn divide(&self, engine: &Engine, target: Target, jumps: bool) {
         let fast = engine.fast();
-        let Target::Cost(dollars) = engine.target.get() else {
+        let Target::Cost(dollars) = target else {
             if self.governor.budget.lock().take().is_some() {
                 fast.plan_for(fast.capacity());
                 fast.pay_for_copies(None);
@@ -111,17 +126,12 @@ impl HotRap {
         };
         let paid = paid_on_first(&bill, dollars, fast.capacity());
         let files = fast.file_bytes().saturating_sub(fast.unfinished_bytes());
-        let last: u64 = engine
-            .all_trees()
-            .iter()
-            .map(|tree| tree.bytes_of_f())
-            .sum();
-        let others = files.saturating_sub(last);
+        let others = files.saturating_sub(engine.bytes_of_last_levels());
         let worth = self.ralt.worth() as f64 / self.expansion(engine) / HOT_SHARE;
         let mut budget = self.governor.budget.lock();
         let before = budget.filter(|_| !jumps);
         let next = Budget::new(paid, others, worth as u64, before);
-        let has_changed = *budget != Some(next);
+        let has_changed = before.is_none_or(|before| before.files != next.files);
         *budget = Some(next);
         drop(budget);
         // What jobs need beside their inputs is there for a moment only, and is not paid for.
@@ -138,17 +148,11 @@ impl HotRap {
     /// Bytes of files that there would be on the fast tier if all of it were planned for.
     fn most_files(&self, engine: &Engine) -> u64 {
         let fast = engine.fast();
-        let shares = engine.shares();
-        let last: u64 = engine
-            .all_trees()
-            .iter()
-            .map(|tree| tree.bytes_of_f())
-            .sum();
-        let room = self.room_of_last_fast_levels(engine, &shares, fast.capacity());
-        fast.file_bytes()
-            .saturating_sub(last)
-            .saturating_add(room)
-            .min(fast.capacity())
+        let room = self.room_of_last_fast_levels(engine, &engine.shares(), fast.capacity());
+        let others = fast
+            .file_bytes()
+            .saturating_sub(engine.bytes_of_last_levels());
+        others.saturating_add(room).min(fast.capacity())
     }
 
     /// Has levels and the hot set follow what is planned.
@@ -171,7 +175,7 @@ impl HotRap {
             let Some(opened) = table.lazy.opened() else {
                 return;
             };
-            let density = super::copies::density(table);
+            let density = table.density();
             match opened.copy().is_open() {
                 true => hottest = hottest.max(density),
                 false => copied.push((density, Arc::clone(opened))),
@@ -220,11 +224,7 @@ impl HotRap {
         };
         let fast = engine.fast();
         (report.now, report.data_bytes) = (bill.per_gb(), bill.data);
-        let last: u64 = engine
-            .all_trees()
-            .iter()
-            .map(|tree| tree.bytes_of_f())
-            .sum();
+        let last = engine.bytes_of_last_levels();
         let files = fast.file_bytes();
         report.fast_room_records_bytes = files;
         report.fast_room_tables_bytes = fast.copied_bytes();

@@ -10,7 +10,7 @@ use crate::placement::SpacePlan;
 use crate::placement::price::Bill;
 
 /// A table that was just flushed stays where it is for so long: most of its reads come from the
-/// caches yet, and its heat is not known (Mutant, §3.2).
+/// caches yet, and its heat is not known (so does Mutant's code).
 const YOUNG: Duration = Duration::from_secs(30);
 
 /// A table that has just changed its tier does not come up again for so long. How long a table gets

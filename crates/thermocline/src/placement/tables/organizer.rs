@@ -1,5 +1,5 @@
 //! Which table lies on which tier: the hottest on the fastest, as far as the money goes (Mutant,
-//! §3.2).
+//! §3.1.2).
 //!
 //! A table of S bytes that is read with density T (reads a second and byte) costs T·S·L of its
 //! readers' time each second on a tier of latency L, and S·P on a tier of price P. Tiers that are

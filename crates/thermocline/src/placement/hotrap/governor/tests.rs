@@ -88,3 +88,22 @@ fn a_lower_target_slows_no_writer() {
     store.settle();
     assert!(last() < before / 2, "{} of {before}", last());
 }
+
+/// A look of the governor that had begun with the old target divided the tier by it once more, and
+/// nothing looked again before somebody read.
+#[test]
+fn of_a_target_that_is_set_under_the_governors_look_the_new_one_counts() {
+    let store = Store::filled_with(by_hotness());
+    store.db.set_target(Target::Cost(0.4)).unwrap();
+    store.read(0..RECORDS, 2);
+    let planned = || store.db.engine().fast().planned_bytes();
+    let before = planned();
+    let once = Mutex::new(Some(store.db.clone()));
+    store.points.set("governor.begun", move || {
+        let db = once.lock().take();
+        db.map_or(Ok(()), |db| db.set_target(Target::Cost(0.2)))
+    });
+    let engine = store.db.engine();
+    engine.hotrap().govern(engine, false);
+    assert!(planned() < before, "{} of {before}", planned());
+}

@@ -30,14 +30,20 @@ impl Store {
 
     /// A migration of the table of `number` to the other tier, not yet run.
     fn start_migration(&self, number: u32) -> Plan {
-        let table = self.table_of(number);
-        let plan = self.pick(|picker| picker.pick_migration(table.meta.id, 1 - table.meta.tier));
-        let plan = plan.expect("nothing is in the way");
-        self.db
-            .engine()
-            .start(self.db.tree(), plan.clone())
-            .unwrap();
+        let plan = self.pick_migration(number).expect("nothing is in the way");
+        self.start(plan.clone());
         plan
+    }
+
+    fn start(&self, plan: Plan) {
+        let engine = self.db.engine();
+        engine.start(self.db.tree(), plan).unwrap();
+    }
+
+    /// A migration of the table of `number` to the other tier, if it may start.
+    fn pick_migration(&self, number: u32) -> Option<Plan> {
+        let table = self.table_of(number);
+        self.pick(|picker| picker.pick_migration(table.meta.id, 1 - table.meta.tier))
     }
 
     fn pick<T>(&self, choose: impl FnOnce(&crate::levels::Picker<'_>) -> T) -> T {
@@ -81,14 +87,8 @@ fn a_compaction_and_a_migration_of_one_table_exclude_each_other() {
     assert_eq!(store.tier_of(100), migration.outputs[0].tier);
 
     let compaction = store.pick_l0().unwrap();
-    store
-        .db
-        .engine()
-        .start(store.db.tree(), compaction)
-        .unwrap();
-    let table = store.table_of(100);
-    let migration = store.pick(|picker| picker.pick_migration(table.meta.id, 1 - table.meta.tier));
-    assert!(migration.is_none(), "it is being merged");
+    store.start(compaction);
+    assert!(store.pick_migration(100).is_none(), "it is being merged");
     assert!(
         candidates::Stock::take(store.db.engine(), 0)
             .candidates
@@ -103,21 +103,12 @@ fn a_compaction_and_a_migration_of_one_table_exclude_each_other() {
 fn a_migration_that_a_compaction_has_overtaken_does_not_start() {
     let store = Store::filled_with(quiet());
     store.write_l0();
-    let table = store.table_of(100);
-    let late = store.pick(|picker| picker.pick_migration(table.meta.id, 1 - table.meta.tier));
+    let late = store.pick_migration(100).unwrap();
     let compaction = store.pick_l0().unwrap();
-    store
-        .db
-        .engine()
-        .start(store.db.tree(), compaction)
-        .unwrap();
+    store.start(compaction);
     store.stepped.drain();
     let before = store.db.engine().background.compactions.look();
-    store
-        .db
-        .engine()
-        .start(store.db.tree(), late.unwrap())
-        .unwrap();
+    store.start(late);
     assert!(!before.has_begun_by(store.db.engine().background.compactions.look()));
     store.check_all();
 }
