@@ -1,4 +1,4 @@
-//! How hot a table is: how often its blocks are read from a device (Mutant, §3.1).
+//! How hot a table is: how often its blocks are read from a device (Mutant, §3.1.3).
 
 use std::time::Duration;
 
