@@ -50,8 +50,8 @@ impl TableHandle {
             .saturating_add(content.raw_value_bytes)
     }
 
-    /// How hot it is: reads a second of its blocks on a device, for each byte of keys and values, so
-    /// that it is the same on every tier. Before its first second is over, what was read so far
+    /// How hot it is: reads a second of its blocks on a device, for each byte of keys and values,
+    /// so that it is the same on every tier. Before its first second is over, what was read so far
     /// counts.
     pub(crate) fn density(&self) -> f64 {
         let heat = self.lazy.heat();
