@@ -7,6 +7,7 @@
 
 mod brought;
 mod by_level;
+mod copying;
 mod crossing;
 mod epochs;
 mod fast_levels;

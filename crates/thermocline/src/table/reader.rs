@@ -11,7 +11,7 @@ use super::heat::{Heat, TableHeat};
 use super::iter::{ScanOptions, TableIter};
 use super::partitions::{Partition, PartitionHandle, TopIndex};
 use super::properties::TableProperties;
-use super::source::BlockSource;
+use super::source::{BlockSource, Copies};
 use super::stored::{self, BlockHandle, Damage};
 use super::tail::Tail;
 use super::{TableMeta, index};
@@ -24,7 +24,7 @@ use crate::record::Record;
 use crate::storage::IoBuf;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Arc, Mutex};
-use crate::tier::{CopySlot, Tier, TierFile};
+use crate::tier::{Tier, TierFile};
 use crate::value::Value;
 
 /// How far a lookup gets without reading a data block.
@@ -84,14 +84,13 @@ pub(crate) struct Table {
     /// store reads only the tails of its tables.
     pinned: OnceLock<Vec<Partition>>,
     /// Room for the partitions. While it is not granted, they are read through the cache.
-    pin: Pin,
+    pub(super) pin: Pin,
     /// Held while the partitions are loaded, so that they are read only once.
     loading: Mutex<()>,
     /// Whether a partition is damaged or cannot be read. If so, each partition is read by itself,
     /// and none has room in the budget.
     is_apart: AtomicBool,
-    /// Its copy on a faster tier, if there is one.
-    pub(super) copy: Arc<CopySlot>,
+    pub(super) copies: Copies,
     pub(super) heat: Arc<TableHeat>,
     pub(super) cache: Arc<BlockCache>,
 }
@@ -124,7 +123,7 @@ impl Table {
             pin,
             loading: Mutex::new(()),
             is_apart: AtomicBool::new(false),
-            copy: Arc::default(),
+            copies: Copies::default(),
             heat: Arc::new(TableHeat::new(Heat::default())),
             cache,
         };

@@ -17,6 +17,24 @@ pub(crate) enum BlockSource {
     Copy(Arc<TableCopy>),
 }
 
+impl BlockSource {
+    /// Where in the table the file begins.
+    fn start(&self) -> u64 {
+        match self {
+            Self::Table => 0,
+            Self::Copy(copy) => copy.start,
+        }
+    }
+}
+
+/// A table's copies on a faster tier.
+#[derive(Debug, Default)]
+pub(crate) struct Copies {
+    pub(crate) whole: Arc<CopySlot>,
+    /// Of everything behind the records.
+    pub(crate) tail: Arc<CopySlot>,
+}
+
 impl Table {
     /// The payload of a block, read through the cache. If `keep`, a block that was read stays in
     /// the cache.
@@ -30,7 +48,7 @@ impl Table {
         if let Some(payload) = self.cached(handle, keep, trace) {
             return Ok(payload);
         }
-        let source = self.source();
+        let source = self.source_of(handle);
         let read = self.read_from(&source, handle);
         let payload = self.payload(handle, &source, read, purpose, trace)?;
         if keep {
@@ -83,12 +101,24 @@ impl Table {
         }
     }
 
-    /// The best file to read its blocks from.
+    /// The best file to read any of its blocks from.
     #[inline]
     pub(crate) fn source(&self) -> BlockSource {
-        self.copy
+        self.copies
+            .whole
             .get()
             .map_or(BlockSource::Table, BlockSource::Copy)
+    }
+
+    /// The best file to read the block `handle` from: its tail may have a copy of its own.
+    fn source_of(&self, handle: BlockHandle) -> BlockSource {
+        match self.source() {
+            BlockSource::Table if handle.offset >= self.properties.data_bytes => {
+                let tail = self.copies.tail.get();
+                tail.map_or(BlockSource::Table, BlockSource::Copy)
+            }
+            source => source,
+        }
     }
 
     /// The best file on tier `index` to read its blocks from: the table itself or its copy. `None`
@@ -116,7 +146,7 @@ impl Table {
     pub(crate) fn read_request(&self, source: &BlockSource, handle: BlockHandle) -> ReadRequest {
         ReadRequest {
             file: Arc::clone(&self.file_of(source).file),
-            offset: handle.offset,
+            offset: handle.offset - source.start(),
             len: handle.len as usize,
         }
     }
@@ -124,7 +154,7 @@ impl Table {
     #[inline]
     pub(super) fn read_from(&self, source: &BlockSource, handle: BlockHandle) -> Result<IoBuf> {
         let file = &self.file_of(source).file;
-        file.read(handle.offset, handle.len as usize)
+        file.read(handle.offset - source.start(), handle.len as usize)
     }
 
     /// The payload of a block that was `read` from `source`. If a copy cannot be read, it is given
@@ -151,7 +181,11 @@ impl Table {
             let payload = self.decode_read(read, handle)?;
             // The copy is given up only now, after the table could be read. If the table is damaged
             // too, its copy is no worse, and would be made again.
-            let _bytes = self.copy.clear();
+            let slot = match copy.start {
+                0 => &self.copies.whole,
+                _ => &self.copies.tail,
+            };
+            let _bytes = slot.clear();
             return Ok(payload);
         }
         let read = read?;
@@ -167,8 +201,14 @@ impl Table {
         self.file.read(purpose, offset, len)
     }
 
-    /// The slot for its copy, which may be empty.
-    pub(crate) fn copy(&self) -> &Arc<CopySlot> {
-        &self.copy
+    /// Its copies, of which there may be none.
+    pub(crate) fn copies(&self) -> &Copies {
+        &self.copies
+    }
+
+    /// Where its tail begins, if it is read from the device: a pinned one is in memory.
+    pub(crate) fn tail_on_device(&self) -> Option<u64> {
+        let start = self.properties.data_bytes;
+        (!self.pin.is_granted() && start > 0).then_some(start)
     }
 }

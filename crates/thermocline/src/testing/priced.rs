@@ -69,7 +69,11 @@ impl Store {
     }
 
     pub(crate) fn filled_with(options: Options) -> Self {
-        let store = Self::on(Arc::new(Memory::new()), options);
+        Self::on(Arc::new(Memory::new()), options).fill()
+    }
+
+    pub(crate) fn fill(self) -> Self {
+        let store = self;
         for number in 0..RECORDS {
             // In an order that has each flush meet all tables below.
             let number = number * 7 % RECORDS;

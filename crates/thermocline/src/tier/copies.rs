@@ -1,4 +1,5 @@
-//! Copies of a slower tier's tables, in space of this tier that nothing else uses.
+//! Copies of a slower tier's tables, in space of this tier that nothing else uses. A copy has a
+//! table as a whole, or only its tail: filters and indexes, which are read before its records.
 //!
 //! A fast tier is never completely full: flushes, compactions and the log need space now and then.
 //! Copies use that space in between. Nobody depends on a copy: whoever claims the space has it at
@@ -127,8 +128,9 @@ impl Tier {
         }
     }
 
-    /// Removes copies, the newest first, until the remaining ones fit. The file of a copy that is
-    /// being read is removed at the end of that read, and counts until then.
+    /// Removes copies until the remaining ones fit: those of whole tables first, and of these the
+    /// newest. The file of a copy that is being read is removed at the end of that read, and counts
+    /// until then.
     fn remove_copies(&self) {
         drop(self.copies.unfinished.lock().take());
         let mut slots = self.copies.slots.lock();
@@ -239,12 +241,12 @@ impl CopyWriter {
         }
     }
 
-    /// Finishes the copy; from now on, the blocks of the table of `slot` are read from it. Does
-    /// nothing if the space was claimed meanwhile.
+    /// Finishes the copy, which has the table of `slot` from byte `start` on; from now on, blocks
+    /// that lie there are read from it. Does nothing if the space was claimed meanwhile.
     ///
     /// # Errors
     /// Those of the medium.
-    pub(crate) fn finish(self, slot: &Arc<CopySlot>) -> Result<()> {
+    pub(crate) fn finish(self, slot: &Arc<CopySlot>, start: u64) -> Result<()> {
         let tier = &self.0;
         // If somebody claims the space now, they wait until the copy is in `slots`, where it can be
         // removed.
@@ -255,11 +257,15 @@ impl CopyWriter {
         writer.finish_unsynced()?;
         let copy = TableCopy {
             file: tier.open(&claim.name)?,
+            start,
             claim,
         };
         let mut slots = tier.copies.slots.lock();
         slots.retain(|slot| slot.upgrade().is_some_and(|slot| !slot.is_empty()));
-        slots.push(Arc::downgrade(slot));
+        // The last one goes first. A tail saves as many reads as the rest of its table, and takes
+        // a small part of the room.
+        let place = if start > 0 { 0 } else { slots.len() };
+        slots.insert(place, Arc::downgrade(slot));
         slot.put(copy);
         drop(slots);
         drop(unfinished);
@@ -277,14 +283,16 @@ impl Drop for CopyWriter {
 #[derive(Debug)]
 pub(crate) struct TableCopy {
     pub(crate) file: TierFile,
+    /// Where in the table it begins.
+    pub(crate) start: u64,
     claim: CopyBytes,
 }
 
-/// Holds a table's copy, if there is one.
+/// Holds a copy of a table or of its tail, if there is one.
 #[derive(Debug, Default)]
 pub(crate) struct CopySlot {
     copy: ArcSwapOption<TableCopy>,
-    /// Whether the table could not be read completely.
+    /// Whether what is to be copied could not be read completely.
     is_unreadable: AtomicBool,
 }
 
@@ -304,7 +312,7 @@ impl CopySlot {
         self.is_empty() && !self.is_unreadable.load(Ordering::Relaxed)
     }
 
-    /// No copy is made from now on, because the table cannot be read completely.
+    /// No copy is made from now on, because what is to be copied cannot be read completely.
     pub(crate) fn close(&self) {
         self.is_unreadable.store(true, Ordering::Relaxed);
     }

@@ -10,25 +10,23 @@
 use std::time::Duration;
 
 use super::HotRap;
+use super::copies::{BLOCKS_IN_A_SWEEP, KEPT_PER_SECOND};
 use super::hot_room::HOT_SHARE;
+use super::trial::{Counted, Trial};
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::executor::{Job, Lane, Step};
-use crate::metrics::{Activity, CostReport};
+use crate::metrics::{Activity, CostReport, Purpose};
 use crate::options::Target;
 use crate::placement::epochs::Epochs;
-use crate::placement::price::Bill;
+use crate::placement::price::{Bill, Reads};
 use crate::points::point;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Arc, Mutex};
-use crate::table::Table;
 
 /// By how much what records are worth has to change for their room to follow, as a part of what is
 /// paid for: each change rewrites records or tables.
 const WORTHWHILE: f64 = 0.02;
-
-/// How much hotter a table has to be than one that has a copy to take its place.
-const HOTTER: f64 = 1.1;
 
 /// Looks between two estimates of how much is there twice.
 const ESTIMATE_EACH: u32 = 10;
@@ -44,9 +42,11 @@ pub(super) struct Budget {
 
 impl Budget {
     /// Divides `paid` bytes of the fast tier. All but the last fast levels takes `others` of it,
-    /// and hot records are worth `worth` on top. `before` is how it was divided so far.
-    fn new(paid: u64, others: u64, worth: u64, before: Option<Self>) -> Self {
+    /// and hot records are worth `worth` on top, of which they have `given` to tables. `before` is
+    /// how it was divided so far.
+    fn new(paid: u64, others: u64, worth: u64, given: u64, before: Option<Self>) -> Self {
         let wanted = others.saturating_add(worth).min(paid);
+        let wanted = wanted.saturating_sub(given).max(others.min(paid));
         let hysteresis = (paid as f64 * WORTHWHILE) as u64;
         let files = match before {
             Some(before) if before.files.abs_diff(wanted) <= hysteresis => before.files.min(paid),
@@ -68,6 +68,8 @@ pub(super) struct Governor {
     /// looks ago that was estimated.
     twice: AtomicU64,
     looks: Mutex<u32>,
+    trial: Mutex<Trial>,
+    pub(super) reads: Mutex<Reads>,
 }
 
 impl HotRap {
@@ -130,7 +132,8 @@ impl HotRap {
         let worth = self.ralt.worth() as f64 / self.expansion(engine) / HOT_SHARE;
         let mut budget = self.governor.budget.lock();
         let before = budget.filter(|_| !jumps);
-        let next = Budget::new(paid, others, worth as u64, before);
+        let given = self.given_to_tables(engine, paid, others, worth as u64, jumps);
+        let next = Budget::new(paid, others, worth as u64, given, before);
         let has_changed = before.is_none_or(|before| before.files != next.files);
         *budget = Some(next);
         drop(budget);
@@ -143,6 +146,25 @@ impl HotRap {
         if has_changed {
             self.follow(engine, jumps);
         }
+    }
+
+    /// Bytes that records have given to tables because that is better, or to see whether it is.
+    fn given_to_tables(
+        &self,
+        engine: &Engine,
+        paid: u64,
+        others: u64,
+        worth: u64,
+        jumps: bool,
+    ) -> u64 {
+        let mut trial = self.governor.trial.lock();
+        if jumps {
+            *trial = Trial::default();
+        }
+        let records = worth.min(paid.saturating_sub(others));
+        let most = records as f64 / paid.max(1) as f64;
+        trial.observe(engine.clock.now().as_secs_f64(), counted(engine), most);
+        (trial.given() * paid as f64) as u64
     }
 
     /// Bytes of files that there would be on the fast tier if all of it were planned for.
@@ -164,41 +186,6 @@ impl HotRap {
         self.update_hot_room(engine);
         engine.update_pressure();
         engine.schedule();
-    }
-
-    /// Drops the coldest copies beyond `most` bytes, and one of them for a table that is clearly
-    /// hotter. Has tables copied if there is room for any.
-    fn keep_to_copies(&self, engine: &Engine, most: u64) {
-        let mut copied: Vec<(f64, Arc<Table>)> = Vec::new();
-        let mut hottest = 0.0_f64;
-        super::copies::for_each_slow_table(engine, |table| {
-            let Some(opened) = table.lazy.opened() else {
-                return;
-            };
-            let density = table.density();
-            match opened.copy().is_open() {
-                true => hottest = hottest.max(density),
-                false => copied.push((density, Arc::clone(opened))),
-            }
-        });
-        copied.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let mut copied = copied.into_iter();
-        let fast = engine.fast();
-        while fast.copied_bytes() > most
-            && let Some((_, table)) = copied.next()
-        {
-            table.copy().clear();
-        }
-        let is_full = fast.free_for_copies() < engine.sizes.table_size / 2;
-        if is_full
-            && let Some((coldest, table)) = copied.next()
-            && hottest > coldest * HOTTER
-        {
-            table.copy().clear();
-        }
-        if hottest > 0.0 && fast.free_for_copies() >= engine.sizes.table_size / 2 {
-            self.schedule_copying(engine);
-        }
     }
 
     /// The bill. A record that was promoted is on both tiers; it counts as data once.
@@ -239,11 +226,31 @@ impl HotRap {
                 0
             };
         }
+        self.add_curve(engine, &bill, report);
     }
 }
 
+/// What slow disks had to do so far. They need about as long to read or write some blocks in one
+/// sweep as to read one of them by itself.
+fn counted(engine: &Engine) -> Counted {
+    let gets = engine.stats.hits(engine.tiers.len()).0.gets;
+    let mut counted = Counted {
+        gets,
+        ..Counted::default()
+    };
+    for tier in engine.tiers.iter().skip(1) {
+        counted.slow_reads += tier.io(Purpose::UserRead).read_ops;
+        let sweep = BLOCKS_IN_A_SWEEP * tier.options.block_size as u64;
+        for purpose in [Purpose::Compaction, Purpose::Copy, Purpose::Migration] {
+            let io = tier.io(purpose);
+            counted.other_work += (io.read_bytes + io.write_bytes) / sweep;
+        }
+    }
+    counted
+}
+
 /// Bytes of the first tier that `dollars` per GB pay for beside what lies on the others.
-fn paid_on_first(bill: &Bill, dollars: f64, capacity: u64) -> u64 {
+pub(super) fn paid_on_first(bill: &Bill, dollars: f64, capacity: u64) -> u64 {
     let left = dollars * bill.data as f64 - bill.with_first(0).amount();
     ((left / bill.first_price()).max(0.0) as u64).min(capacity)
 }
@@ -262,6 +269,8 @@ impl Job for GovernorJob {
         }
         if let Some(length) = hotrap.governor.epochs.end(engine.clock.now()) {
             super::copies::end_epoch(engine, length);
+            let mut reads = hotrap.governor.reads.lock();
+            reads.end_epoch(engine, length, KEPT_PER_SECOND);
         }
         hotrap.govern(engine, false);
         Step::Done

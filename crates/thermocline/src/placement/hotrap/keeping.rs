@@ -8,6 +8,7 @@ use crate::error::Result;
 use crate::metrics::Activity;
 use crate::options::{HotRapOptions, ralt_dir};
 use crate::placement::Opening;
+use crate::placement::copying::Copier;
 use crate::storage::Medium;
 use crate::sync::Arc;
 use crate::sync::atomic::AtomicBool;
@@ -42,6 +43,7 @@ impl HotRap {
             // worth filling.
             has_spare_room: AtomicBool::new(true),
             copying: Default::default(),
+            copier: Copier::new(true),
             governor: Default::default(),
         })
     }

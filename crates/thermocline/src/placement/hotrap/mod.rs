@@ -14,11 +14,13 @@ mod governor;
 pub(crate) mod hot_room;
 mod keeping;
 mod metrics;
+mod outlook;
 mod picking;
 mod policy;
 pub(crate) mod promotion;
 pub(crate) mod ralt;
 mod settled;
+mod trial;
 
 use std::sync::Weak;
 
@@ -32,6 +34,7 @@ pub use self::ralt::AccessRecords;
 use self::ralt::Ralt;
 use self::settled::Settled;
 use crate::options::Switches;
+use crate::placement::copying::Copier;
 use crate::sync::Arc;
 use crate::sync::atomic::AtomicBool;
 
@@ -55,6 +58,7 @@ pub(crate) struct HotRap {
     /// Whether the fast tier has room that nothing is due to fill.
     pub(crate) has_spare_room: AtomicBool,
     pub(crate) copying: Copying,
+    copier: Arc<Copier>,
     governor: Governor,
 }
 

@@ -124,7 +124,7 @@ impl PlacementPolicy for HotRap {
     }
 
     fn is_copying(&self) -> bool {
-        self.copying.runs.load(Ordering::Acquire) || self.is_governing()
+        self.copier.is_copying() || self.is_governing()
     }
 
     fn track(&self, keyspace: KeyspaceId) {

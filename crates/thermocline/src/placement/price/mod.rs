@@ -2,9 +2,11 @@
 
 mod bill;
 mod check;
+mod reads;
 
 pub(crate) use bill::Bill;
 use check::check;
+pub(crate) use reads::Reads;
 
 use crate::engine::Engine;
 use crate::error::Result;

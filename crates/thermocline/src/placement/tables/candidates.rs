@@ -29,8 +29,11 @@ pub(super) struct Stock {
     /// What is paid for the other tables below L0, in dollars times bytes per GB. Jobs merge them
     /// now, or they are young. What jobs have written so far is not in it: it takes their place.
     fixed: f64,
-    /// What is paid for all else: the log and the manifest, L0, and what readers hold for long.
+    /// What is paid for all else but copies: the log and the manifest, L0, and what readers hold
+    /// for long.
     pub(super) beside: f64,
+    /// What is paid for copies of tails.
+    pub(super) copies: f64,
 }
 
 impl Stock {
@@ -45,6 +48,7 @@ impl Stock {
             bill: engine.target.prices().map(|prices| engine.bill(prices)),
             fixed: 0.0,
             beside: 0.0,
+            copies: 0.0,
         };
         let mut fixed = vec![0; engine.tiers.len()];
         for tree in engine.all_trees() {
@@ -95,7 +99,8 @@ impl Stock {
                 held.saturating_sub(long)
             };
             let passing = |tier: usize| engine.tiers[tier].unfinished_bytes() + briefly(tier);
-            stock.beside = rest - at(&passing);
+            stock.copies = at(&|tier| engine.tiers[tier].copied_bytes());
+            stock.beside = rest - at(&passing) - stock.copies;
         }
         stock
     }
@@ -109,8 +114,8 @@ impl Stock {
         self.beside + self.fixed + least.sum::<f64>()
     }
 
-    /// What the candidates may cost beyond what they cost on the cheapest tier, when all else costs
-    /// `beside`.
+    /// What copies, and the candidates beyond what they cost on the cheapest tier, may cost
+    /// together when all else costs `beside`.
     pub(super) fn budget(&self, target: Target, beside: f64) -> f64 {
         let ladder = Ladder::new(&self.tiers);
         match (target, &self.bill) {

@@ -17,6 +17,10 @@ use crate::sync::atomic::Ordering;
 /// that are always due must not keep the bill high.
 const ONE_IN: u32 = 4;
 
+/// Epochs after which room that nobody has used is taken to be free for copies. With a target they
+/// have what is paid for.
+const SPAN: u64 = 30;
+
 impl ByTable {
     /// Has the organizer look again, now or once it is done with its present look.
     pub(super) fn schedule_organizer(&self, engine: &Engine) {
@@ -45,6 +49,8 @@ impl ByTable {
         let mut queue = self.queue.lock();
         let beside = queue.note_beside(engine.clock.now(), stock.beside);
         let budget = stock.budget(target, beside);
+        self.keep_tails(engine, &stock, budget);
+        let budget = (budget - stock.copies).max(0.0);
         let organized = organize(&stock.candidates, &stock.tiers, budget, RESISTANCE);
         let moves = organized.moves.iter().map(|wanted| {
             let (keyspace, table) = stock.names[wanted.candidate];
@@ -60,6 +66,18 @@ impl ByTable {
         queue.tiers = tiers
             .map(|((tier, least), (_, left))| (*tier, *least, *left))
             .collect();
+    }
+
+    /// Has tails copied for at most `budget`, which they have before tables: a byte of a tail saves
+    /// more reads than a byte of any table.
+    fn keep_tails(&self, engine: &Engine, stock: &Stock, budget: f64) {
+        let fast = engine.fast();
+        let paid = match &stock.bill {
+            Some(bill) if budget.is_finite() => Some((budget / bill.first_price()) as u64),
+            _ => None,
+        };
+        fast.pay_for_copies(paid);
+        self.copier.keep_to(engine, paid.unwrap_or(u64::MAX));
     }
 
     /// The next migration that can start, of the wanted ones.
@@ -104,8 +122,11 @@ impl ByTable {
             return;
         };
         end_epoch_of_tables(engine, length);
-        let gets = engine.stats.hits(engine.tiers.len()).0.gets;
-        self.gets.lock().end_epoch(length, gets);
+        if self.ended.fetch_add(1, Ordering::Relaxed) % SPAN == 0 {
+            engine.fast().begin_span();
+        }
+        let mut reads = self.reads.lock();
+        reads.end_epoch(engine, length, KEPT_PER_SECOND);
     }
 }
 

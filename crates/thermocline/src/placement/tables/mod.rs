@@ -14,12 +14,12 @@ mod queue;
 mod tests;
 
 use std::sync::Weak;
-use std::time::Duration;
 
+use super::copying::Copier;
 use super::epochs::Epochs;
+use super::price::Reads;
 use crate::sync::atomic::{AtomicBool, AtomicU64};
 use crate::sync::{Arc, Mutex};
-use crate::table::Heat;
 use queue::Queue;
 
 /// A part of the money for fast tiers. A table comes up only if it is among the hottest of the
@@ -41,26 +41,12 @@ pub(crate) struct ByTable {
     organizes: AtomicBool,
     /// Whether it is to run again after that: something has changed since it looked.
     is_stale: AtomicBool,
-    gets: Mutex<Gets>,
+    reads: Mutex<Reads>,
     counted: Counted,
-}
-
-/// How many point reads there are.
-#[derive(Debug, Default)]
-struct Gets {
-    /// All that there were when the last epoch ended.
-    until_now: u64,
-    rate: Heat,
-}
-
-impl Gets {
-    fn end_epoch(&mut self, length: Duration, all: u64) {
-        let reads = all.saturating_sub(self.until_now);
-        self.until_now = all;
-        self.rate = self
-            .rate
-            .after(length.as_secs_f64(), reads as f64, KEPT_PER_SECOND);
-    }
+    /// Of tails. The tables themselves move.
+    copier: Arc<Copier>,
+    /// Epochs that have ended.
+    ended: AtomicU64,
 }
 
 /// What migrations have moved, in bytes.
@@ -79,8 +65,10 @@ impl ByTable {
             queue: Mutex::default(),
             organizes: AtomicBool::new(false),
             is_stale: AtomicBool::new(false),
-            gets: Mutex::default(),
+            reads: Mutex::default(),
             counted: Counted::default(),
+            copier: Copier::new(false),
+            ended: AtomicU64::new(0),
         })
     }
 }

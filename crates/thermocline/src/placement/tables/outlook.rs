@@ -33,7 +33,7 @@ impl ByTable {
         report.floor = stock.floor(&ladder) / data;
         let most = ladder.most(&stock.candidates);
         report.ceiling = report.floor + most / data;
-        let reads = self.gets.lock().rate.known();
+        let reads = self.reads.lock().rate();
         report.curve = (0..=POINTS)
             .map(|point| {
                 let budget = most * f64::from(point) / f64::from(POINTS);

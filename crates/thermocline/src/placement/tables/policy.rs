@@ -117,6 +117,10 @@ impl PlacementPolicy for ByTable {
         self.organizes.load(Ordering::Acquire) || wants()
     }
 
+    fn is_copying(&self) -> bool {
+        self.copier.is_copying()
+    }
+
     fn add_outlook(&self, engine: &Engine, report: &mut CostReport) {
         ByTable::add_outlook(self, engine, report);
     }

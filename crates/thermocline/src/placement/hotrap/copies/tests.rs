@@ -2,8 +2,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::*;
+use crate::error::Error;
+use crate::metrics::Purpose;
 use crate::options::Options;
 use crate::storage::{CrashStyle, Fault, Faulty, FileInfo, Operation};
+use crate::sync::Arc;
+use crate::sync::atomic::AtomicBool;
 use crate::testing::scene::{SLOW, Scene, VALUE, options};
 use crate::tier::copy_number;
 
@@ -172,7 +176,7 @@ fn a_copy_that_is_being_read_goes_with_the_end_of_that_read() {
     let pinned = cold.scene.tree().pin();
     let tables = pinned.version.levels[SLOW].tables.iter();
     let reads: Vec<_> = tables
-        .filter_map(|table| table.table().unwrap().copy().get())
+        .filter_map(|table| table.table().unwrap().copies().whole.get())
         .collect();
     let before = cold.copied();
     let part = cold.files()[0].len / 2;
@@ -199,7 +203,7 @@ fn many_keys_keep_no_copies_but_those_that_are_being_read() {
     for from_end in [2, 1] {
         let cold = Cold::with_copies();
         let table = Arc::clone(&cold.scene.tree().pin().version.levels[SLOW].tables[7]);
-        assert!(table.table().unwrap().copy().clear() > 0);
+        assert!(table.table().unwrap().copies().whole.clear() > 0);
         let batches = Arc::new(AtomicU64::new(0));
         let begun = Arc::clone(&batches);
         cold.scene.points.set("multi_get.batch", move || {
@@ -295,7 +299,7 @@ fn the_table_that_is_read_most_is_copied_first() {
         cold.pass(Duration::from_secs(2));
     }
     assert_eq!(cold.files().len(), 1);
-    assert!(table.table().unwrap().copy().get().is_some());
+    assert!(table.table().unwrap().copies().whole.get().is_some());
 }
 
 #[test]
@@ -359,7 +363,7 @@ fn a_copy_that_is_being_read_at_the_closing_is_left_to_the_next_opening() {
     let cold = Cold::with_copies();
     let pinned = cold.scene.tree().pin();
     let mut tables = pinned.version.levels[SLOW].tables.iter();
-    let read = tables.find_map(|table| table.table().unwrap().copy().get());
+    let read = tables.find_map(|table| table.table().unwrap().copies().whole.get());
     cold.scene.db.close().unwrap();
     let before = cold.disk.list_raw(Path::new("/fast"));
     assert_eq!(cold.files().len(), 1, "the one that is being read");
@@ -579,7 +583,7 @@ fn a_table_that_cannot_be_read_as_a_whole_keeps_no_other_from_being_copied() {
         }
     }
     assert_eq!(cold.disk.triggered(), 1, "it is not tried again");
-    assert!(table.table().unwrap().copy().get().is_none());
+    assert!(table.table().unwrap().copies().whole.get().is_none());
     let slow = cold.scene.db.metrics().tiers[1].table_bytes;
     assert_eq!(cold.copied(), slow - table.meta.len);
 }
@@ -619,7 +623,7 @@ fn nobody_waits_for_a_copy_to_make_room() {
     let cold = Cold::new();
     let engine = cold.scene.engine();
     assert!(engine.makes_no_room() && engine.is_idle());
-    engine.hotrap().copying.runs.store(true, Ordering::Release);
+    engine.hotrap().copier.runs.store(true, Ordering::Release);
     assert!(engine.makes_no_room() && !engine.is_idle());
-    engine.hotrap().copying.runs.store(false, Ordering::Release);
+    engine.hotrap().copier.runs.store(false, Ordering::Release);
 }

@@ -11,7 +11,7 @@ fn by_hotness() -> Options {
 #[test]
 fn records_have_what_they_are_worth_and_tables_the_rest() {
     let divided = |paid, others, worth, before| {
-        let budget = Budget::new(paid, others, worth, before);
+        let budget = Budget::new(paid, others, worth, 0, before);
         assert_eq!(budget.paid, paid);
         budget.files
     };
@@ -19,10 +19,14 @@ fn records_have_what_they_are_worth_and_tables_the_rest() {
     assert_eq!(divided(1000, 100, 5000, None), 1000);
     assert_eq!(divided(50, 100, 5000, None), 50);
     // A little more or less is not worth rewriting anything for, unless it is not paid any more.
-    let before = Budget::new(1000, 100, 300, None);
+    let before = Budget::new(1000, 100, 300, 0, None);
     assert_eq!(divided(1000, 100, 310, Some(before)), 400);
     assert_eq!(divided(1000, 100, 330, Some(before)), 430);
     assert_eq!(divided(395, 100, 290, Some(before)), 390);
+    // What records give is theirs, and not what has to lie there anyway.
+    assert_eq!(Budget::new(1000, 100, 300, 50, None).files, 350);
+    assert_eq!(Budget::new(1000, 100, 300, 500, None).files, 100);
+    assert_eq!(Budget::new(50, 100, 300, 10, None).files, 50);
 }
 
 #[test]

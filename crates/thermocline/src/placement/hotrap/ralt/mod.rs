@@ -21,6 +21,7 @@ mod histogram;
 mod hot_keys;
 mod inspection;
 mod limits;
+mod mass;
 mod open;
 mod outlook;
 mod pass;
@@ -41,6 +42,7 @@ use std::path::{Path, PathBuf};
 
 pub(crate) use hot_keys::HotKeys;
 pub use inspection::AccessRecords;
+pub(crate) use mass::Mass;
 pub(crate) use removal::discard;
 pub(crate) use state::NAME as STATE;
 

@@ -1,0 +1,33 @@
+//! Which part of the reads the hottest records draw, for the curve of what a target buys.
+
+use super::Ralt;
+
+/// What records of about the same hotness take and draw.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Mass {
+    /// Bytes of keys and values.
+    pub(crate) bytes: f64,
+    /// Their scores together: about as many reads, of late.
+    pub(crate) reads: f64,
+}
+
+impl Ralt {
+    /// All tracked records, the hottest first, by what the tables' histograms say.
+    pub(crate) fn masses(&self) -> Vec<Mass> {
+        let shared = &self.shared;
+        let (version, now) = (shared.version.load(), shared.now());
+        // A key may be in several tables. Its reads add up, its bytes do not.
+        let hot: u64 = version.tables().map(|table| table.hot).sum();
+        let once = match hot {
+            0 => 1.0,
+            hot => version.hot_set() as f64 / hot as f64,
+        };
+        let mut bins: Vec<_> = version.bins().copied().collect();
+        bins.sort_by(|a, b| b.rank.total_cmp(&a.rank));
+        let mass = |bin: super::histogram::Bin| Mass {
+            bytes: bin.hot_rap as f64 * once,
+            reads: shared.model.score_at(bin.rank, now).max(0.0) * bin.records as f64,
+        };
+        bins.into_iter().map(mass).collect()
+    }
+}
