@@ -63,8 +63,8 @@ impl Copier {
         );
     }
 
-    /// Drops the copies beyond `most` bytes, those of least worth first, and one of a whole table for
-    /// what is worth clearly more. Has others made if there is room for any.
+    /// Drops the copies beyond `most` bytes, those of least worth first, and one of a whole table
+    /// for what is worth clearly more. Has others made if there is room for any.
     pub(crate) fn keep_to(&self, engine: &Engine, most: u64) {
         let (mut copied, mut others) = (Vec::new(), Vec::new());
         for candidate in candidates::all(engine, self.wholes) {
