@@ -2,9 +2,9 @@
 //!
 //! RALT says how much is worth the fast tier as records. It cannot say whether copies of tables
 //! would save more with the same room: where hot keys lie side by side, a copy has many of them,
-//! and nothing is rewritten for it. So now and then a little room changes sides, and stays there if the
-//! slow disk has less to do for each read. A trial that fails is not repeated soon: each costs the
-//! rewriting of what changed sides, twice.
+//! and nothing is rewritten for it. So now and then a little room changes sides, and stays there if
+//! the slow disk has less to do for each read. A trial that fails is not repeated soon: each costs
+//! the rewriting of what changed sides, twice.
 
 /// The part of what is paid for that a trial moves.
 pub(super) const STEP: f64 = 0.05;
