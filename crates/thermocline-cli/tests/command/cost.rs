@@ -56,7 +56,8 @@ fn a_target_that_cannot_be_is_refused_with_what_could() {
     set("cost:0.6").fails(2, &["0.1", "0.5"]);
     set("cost:cheap").fails(2, &["cheap"]);
     set("0.2").fails(2, &["write cost:0.05"]);
-    set("latency:2ms").fails(2, &["cost only"]);
+    set("latency:0ms").fails(2, &["no time"]);
+    set("hit-rate:1.5").fails(2, &["from 0 to 1"]);
     store
         .run("cost", &["--price-fast", "0.5"])
         .fails(2, &["--price-slow"]);

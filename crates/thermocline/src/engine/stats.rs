@@ -1,6 +1,7 @@
 //! Counters of reads, writes and compactions, spread so that threads do not share them.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use crossbeam_utils::CachePadded;
 
@@ -53,6 +54,8 @@ pub(crate) struct Stats {
     write_bytes: AtomicU64,
     flushes: AtomicU64,
     compactions: Mutex<BTreeMap<(u8, u8), CompactionMetrics>>,
+    /// Of measured point reads, by the slowest tier whose device they needed.
+    get_times: [GetTime; MAX_TIERS],
     pub(crate) get_latency: LatencyRecorder,
     pub(crate) multi_get_latency: LatencyRecorder,
     pub(crate) write_latency: LatencyRecorder,
@@ -67,12 +70,19 @@ impl Default for Stats {
             write_bytes: AtomicU64::new(0),
             flushes: AtomicU64::new(0),
             compactions: Mutex::default(),
+            get_times: Default::default(),
             get_latency: LatencyRecorder::new("get"),
             multi_get_latency: LatencyRecorder::new("multi_get"),
             write_latency: LatencyRecorder::new("write"),
             seek_latency: LatencyRecorder::new("seek"),
         }
     }
+}
+
+#[derive(Debug, Default)]
+struct GetTime {
+    reads: AtomicU64,
+    nanos: AtomicU64,
 }
 
 fn shard() -> usize {
@@ -92,6 +102,26 @@ impl Stats {
         // Threads that share it may lose a count: it only spreads the samples.
         begun.store(next, Ordering::Relaxed);
         next.is_multiple_of(SAMPLE)
+    }
+
+    /// Takes note that a point read took so long, and `trace`.
+    pub(crate) fn time_get(&self, took: Duration, trace: &ReadTrace) {
+        self.get_latency.record(took);
+        let slowest = trace.device_reads.iter().rposition(|reads| *reads > 0);
+        let time = &self.get_times[slowest.unwrap_or(0)];
+        time.reads.fetch_add(1, Ordering::Relaxed);
+        let nanos = took.as_nanos() as u64;
+        time.nanos.fetch_add(nanos, Ordering::Relaxed);
+    }
+
+    /// How many point reads were measured, and the nanoseconds that they took, by the slowest tier
+    /// whose device they needed. Those that needed none count for the first.
+    pub(crate) fn get_times(&self) -> [(u64, u64); MAX_TIERS] {
+        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        std::array::from_fn(|tier| {
+            let time = &self.get_times[tier];
+            (get(&time.reads), get(&time.nanos))
+        })
     }
 
     /// Counts a point read that took `trace` to find `found`.

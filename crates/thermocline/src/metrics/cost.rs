@@ -1,5 +1,7 @@
 //! What a store costs, and what another target would buy.
 
+use std::time::Duration;
+
 use crate::options::Target;
 
 /// What [`Db::cost`](crate::Db::cost) tells. Dollars are per GB (10⁹ bytes) of keys and values in
@@ -9,6 +11,15 @@ use crate::options::Target;
 pub struct CostReport {
     /// The target in force.
     pub target: Target,
+    /// Dollars that the target allows at present: of a cost itself, of a hit rate or a latency what
+    /// it is found to take. None without a target.
+    pub budget: Option<f64>,
+    /// The part of point reads of late, 0 to 1, that needed no read of a slower tier than the
+    /// first. None if there were none.
+    pub hit_rate: Option<f64>,
+    /// How long point reads took of late on average. None if hardly any were measured: one in
+    /// sixteen is.
+    pub mean_latency: Option<Duration>,
     /// Dollars now. Every byte of files and copies counts, obsolete ones that readers hold
     /// included.
     pub now: f64,

@@ -46,38 +46,39 @@ impl Engine {
         key: &[u8],
         moment: Moment,
     ) -> Result<Option<Value>> {
+        let mut trace = ReadTrace::default();
         if !self.stats.sampled() {
-            return self.get_in(tree, from, key, moment);
+            return self.get_in(tree, from, key, moment, &mut trace);
         }
         let started = self.clock.now();
-        let found = self.get_in(tree, from, key, moment);
+        let found = self.get_in(tree, from, key, moment, &mut trace);
         let now = self.clock.now();
-        self.stats.get_latency.record(now.saturating_sub(started));
+        self.stats.time_get(now.saturating_sub(started), &trace);
         self.placement.tick(self, now);
         found
     }
 
-    /// The value of `key` at `moment`, by what `from` holds.
+    /// The value of `key` at `moment`, by what `from` holds. What that costs is added to `trace`.
     pub(crate) fn get_in(
         &self,
         tree: &Tree,
         from: &Superversion,
         key: &[u8],
         moment: Moment,
+        trace: &mut ReadTrace,
     ) -> Result<Option<Value>> {
-        let mut trace = ReadTrace::default();
         let seq = moment.seq();
         let below = |trace: &mut ReadTrace| search(from, key, seq, PromotionView::get, trace);
         // I1: along the search order versions of a key never get newer, so the first hit wins.
         // [`cached`](super::cached) says why the record cache may come in between.
         let (found, record) = match (from.find_in_memtables(key, seq), &self.caches.records) {
             (Some(record), _) => (Found::Memtable, Some(record)),
-            (None, None) => below(&mut trace)?,
+            (None, None) => below(trace)?,
             (None, Some(cache)) => {
-                self.get_cached(cache, tree, from, key, moment, || below(&mut trace))?
+                self.get_cached(cache, tree, from, key, moment, || below(trace))?
             }
         };
-        self.stats.count_read(found, &trace);
+        self.stats.count_read(found, trace);
         let read = Read {
             tree,
             seen: from,
@@ -85,7 +86,7 @@ impl Engine {
             key,
             found,
             record: record.as_ref(),
-            trace: &trace,
+            trace,
         };
         self.placement.on_read(self, &read);
         Ok(visible_value(record))

@@ -477,7 +477,13 @@ impl Reader {
     /// Reads `key` by what was pinned.
     pub(crate) fn get(&self, key: &str) -> Option<String> {
         let (engine, tree) = (self.scene.engine(), self.scene.tree());
-        let found = engine.get_in(tree, &self.pinned, key.as_bytes(), self.moment);
+        let found = engine.get_in(
+            tree,
+            &self.pinned,
+            key.as_bytes(),
+            self.moment,
+            &mut ReadTrace::default(),
+        );
         version(found.unwrap())
     }
 }

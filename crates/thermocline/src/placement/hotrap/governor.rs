@@ -17,7 +17,6 @@ use crate::engine::Engine;
 use crate::error::Result;
 use crate::executor::{Job, Lane, Step};
 use crate::metrics::{Activity, CostReport, Purpose};
-use crate::options::Target;
 use crate::placement::epochs::Epochs;
 use crate::placement::price::{Bill, Reads};
 use crate::points::point;
@@ -102,20 +101,20 @@ impl HotRap {
     /// at once.
     pub(super) fn govern(&self, engine: &Engine, jumps: bool) {
         loop {
-            let target = engine.target.get();
+            let dollars = engine.target.dollars();
             let _: Result<()> = point!(engine.points, "governor.begun");
-            self.divide(engine, target, jumps);
-            // Whoever has set another one meanwhile may have divided the tier by it already.
-            if engine.target.get() == target {
+            self.divide(engine, dollars, jumps);
+            // Whoever has set another target meanwhile may have divided the tier by it already.
+            if engine.target.dollars() == dollars {
                 return;
             }
         }
     }
 
-    /// Divides the fast tier for `target`.
-    fn divide(&self, engine: &Engine, target: Target, jumps: bool) {
+    /// Divides the fast tier if the store may cost so many `dollars`.
+    fn divide(&self, engine: &Engine, dollars: Option<f64>, jumps: bool) {
         let fast = engine.fast();
-        let Target::Cost(dollars) = target else {
+        let Some(dollars) = dollars else {
             if self.governor.budget.lock().take().is_some() {
                 fast.plan_for(fast.capacity());
                 fast.pay_for_copies(None);
@@ -129,7 +128,7 @@ impl HotRap {
         let paid = paid_on_first(&bill, dollars, fast.capacity());
         let files = fast.file_bytes().saturating_sub(fast.unfinished_bytes());
         let others = files.saturating_sub(engine.bytes_of_last_levels());
-        let worth = self.ralt.worth() as f64 / self.expansion(engine) / HOT_SHARE;
+        let worth = self.ralt.may_be_worth() as f64 / self.expansion(engine) / HOT_SHARE;
         let mut budget = self.governor.budget.lock();
         let before = budget.filter(|_| !jumps);
         let given = self.given_to_tables(engine, paid, others, worth as u64, jumps);
@@ -206,6 +205,7 @@ impl HotRap {
 
     /// Adds to `report` what this placement knows.
     pub(super) fn add_cost(&self, engine: &Engine, report: &mut CostReport) {
+        self.governor.reads.lock().add_to(report);
         let Some(bill) = self.bill(engine) else {
             return;
         };
@@ -216,7 +216,9 @@ impl HotRap {
         report.fast_room_records_bytes = files;
         report.fast_room_tables_bytes = fast.copied_bytes();
         report.floor = bill.with_first(files.saturating_sub(last)).per_gb();
-        report.ceiling = bill.with_first(fast.capacity()).per_gb();
+        // More than if all of it were on the fast disk is no target.
+        let most = bill.with_first(fast.capacity()).per_gb();
+        report.ceiling = most.min(bill.first_price());
         if let Some(budget) = *self.governor.budget.lock() {
             let now = files.saturating_sub(fast.unfinished_bytes()) + fast.copied_bytes();
             let last_may_go = last > engine.sizes.table_size;
@@ -272,7 +274,8 @@ impl Job for GovernorJob {
             let mut reads = hotrap.governor.reads.lock();
             reads.end_epoch(engine, length, KEPT_PER_SECOND);
         }
-        hotrap.govern(engine, false);
+        let jumps = engine.pursue(&hotrap.governor.reads);
+        hotrap.govern(engine, jumps);
         Step::Done
     }
 }

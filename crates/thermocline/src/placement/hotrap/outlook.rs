@@ -105,7 +105,7 @@ impl HotRap {
     /// Records that are worth the fast tier, in bytes of its tables.
     fn worthy_masses(&self, engine: &Engine) -> Vec<Mass> {
         let stored = 1.0 / self.expansion(engine) / HOT_SHARE;
-        let mut left = self.ralt.worth() as f64;
+        let mut left = self.ralt.may_be_worth() as f64;
         let mut masses = self.ralt.masses();
         masses.retain(|mass| {
             let fits = left > 0.0;

@@ -69,9 +69,11 @@ fn check_amount(target: Target, prices: &[f64]) -> Result<()> {
         Target::Cost(dollars) if !(least..=most).contains(&dollars) => Err(invalid(format!(
             "{dollars} $/GB/month is not possible: everything on the last tier costs {least}, everything on the first {most}"
         ))),
-        // Nothing would follow it.
-        Target::HitRate(_) | Target::Latency(_) => Err(invalid(
-            "this release keeps to a cost only; `Db::cost` tells which hit rate a cost buys".into(),
+        Target::HitRate(part) if !(0.0..=1.0).contains(&part) => Err(invalid(format!(
+            "{part} is no hit rate; it is a part of all point reads, from 0 to 1"
+        ))),
+        Target::Latency(mean) if mean.is_zero() => Err(invalid(
+            "no read takes no time; `Db::cost` tells how long reads take now".into(),
         )),
         _ => Ok(()),
     }
@@ -104,13 +106,16 @@ mod tests {
             let said = of(Target::Cost(bad));
             assert!(said.contains("0.25") && said.contains("0.5"), "{said}");
         }
-        for other in [
-            Target::HitRate(0.9),
-            Target::Latency(Duration::from_millis(1)),
-        ] {
-            assert!(of(other).contains("cost only"));
+        for bad in [f64::NAN, -0.1, 1.1] {
+            assert!(of(Target::HitRate(bad)).contains("from 0 to 1"));
         }
-        for good in [Target::Cost(0.25), Target::Cost(0.5), Target::None] {
+        assert!(of(Target::Latency(Duration::ZERO)).contains("no time"));
+        let (cost, least) = (Target::Cost(0.5), Target::Cost(0.25));
+        let (hits, fast) = (
+            Target::HitRate(1.0),
+            Target::Latency(Duration::from_nanos(1)),
+        );
+        for good in [least, cost, hits, fast, Target::None] {
             check(good, &[0.5, 0.25], &at(0.5, 0.25)).unwrap();
         }
     }

@@ -2,10 +2,12 @@
 
 mod bill;
 mod check;
+mod pursuit;
 mod reads;
 
 pub(crate) use bill::Bill;
 use check::check;
+use pursuit::{Pursuit, Seen};
 pub(crate) use reads::Reads;
 
 use crate::engine::Engine;
@@ -18,6 +20,9 @@ use crate::version::edit::{SetTarget, VersionEdit};
 
 /// By how much the bill may be above the target, as a part of it (I12).
 const ALLOWED: f64 = 0.02;
+
+/// From this part of the most that a store can cost on, there is nothing left to buy.
+const NEARLY: f64 = 0.99;
 
 /// The target of an open store.
 #[derive(Debug)]
@@ -34,6 +39,20 @@ struct Set {
     kept: SetTarget,
     /// The target in force: none if the options do not allow the one that is kept.
     target: Target,
+    /// What it takes in dollars, where it does not say so itself.
+    pursuit: Pursuit,
+}
+
+impl Set {
+    fn new(kept: SetTarget, target: Target) -> Self {
+        // No more than that can be spent.
+        let most = kept.prices.first().copied().unwrap_or(0.0);
+        Self {
+            kept,
+            target,
+            pursuit: Pursuit::from(most),
+        }
+    }
 }
 
 impl Targeting {
@@ -59,7 +78,7 @@ impl Targeting {
             prices,
         };
         Self {
-            set: Mutex::new(Set { kept, target }),
+            set: Mutex::new(Set::new(kept, target)),
             changed,
         }
     }
@@ -67,6 +86,16 @@ impl Targeting {
     /// The target in force.
     pub(crate) fn get(&self) -> Target {
         self.set.lock().target
+    }
+
+    /// Dollars per GB and month that the store may cost at present; none without a target.
+    pub(crate) fn dollars(&self) -> Option<f64> {
+        let set = self.set.lock();
+        match set.target {
+            Target::None => None,
+            Target::Cost(dollars) => Some(dollars),
+            Target::Latency(_) | Target::HitRate(_) => Some(set.pursuit.dollars),
+        }
     }
 
     /// The target that is kept, and its prices, for a manifest.
@@ -85,6 +114,19 @@ impl Targeting {
     pub(crate) fn changed(&self) -> Option<&str> {
         self.changed.as_deref()
     }
+}
+
+/// What reads are like, if there are any.
+fn seen(reads: &Reads) -> Option<Seen> {
+    // A handful says nothing.
+    let hit_rate = reads
+        .rate()
+        .filter(|rate| *rate >= 1.0)
+        .and(reads.hit_rate())?;
+    Some(Seen {
+        misses: 1.0 - hit_rate,
+        latencies: [reads.latencies()[0], reads.slow_latency()],
+    })
 }
 
 /// The prices that `options` name, if they name one for each tier.
@@ -112,23 +154,53 @@ impl Engine {
         };
         // Whoever asks may be the only one to look at the clock.
         self.placement.tick(self, self.clock.now());
+        let mut report = self.report(prices);
+        report.held_up_by = self.held_up_by(&report);
+        Ok(report)
+    }
+
+    fn report(&self, prices: Vec<f64>) -> CostReport {
         let bill = self.bill(prices);
         let mut report = CostReport {
             target: self.target.get(),
             now: bill.per_gb(),
             dollars_per_month: bill.dollars(),
             data_bytes: bill.data,
+            budget: self.target.dollars(),
             ..CostReport::default()
         };
         self.placement.add_outlook(self, &mut report);
-        report.held_up_by = self.held_up_by(&report);
-        Ok(report)
+        report
     }
 
-    /// Why the store costs more than its target (I12).
+    /// Takes a step towards a target that does not name its price, by what reads are like.
+    /// Returns whether the store may cost something else now.
+    pub(crate) fn pursue(&self, reads: &Mutex<Reads>) -> bool {
+        let target = self.target.get();
+        if !matches!(target, Target::Latency(_) | Target::HitRate(_)) {
+            return false;
+        }
+        let seen = seen(&reads.lock());
+        let (Some(seen), Some(prices)) = (seen, self.target.prices()) else {
+            return false;
+        };
+        let report = self.report(prices);
+        // What the last step moves is still on its way.
+        if report.moving_bytes > 0 {
+            return false;
+        }
+        let mut set = self.target.set.lock();
+        // Of another target that was set meanwhile nothing is known yet.
+        set.target == target
+            && set
+                .pursuit
+                .step(self.clock.now(), target, seen, report.now, &report.curve)
+    }
+
+    /// Why the store costs more than its target (I12), or does not reach it.
     fn held_up_by(&self, report: &CostReport) -> Option<String> {
         let Target::Cost(target) = report.target else {
-            return None;
+            return self.out_of_reach(report);
         };
         if report.now <= target * (1.0 + ALLOWED) || report.moving_bytes > 0 {
             return None;
@@ -150,6 +222,23 @@ impl Engine {
         })
     }
 
+    /// Why reads are not as a target asks, although the store may cost as much as it can.
+    fn out_of_reach(&self, report: &CostReport) -> Option<String> {
+        let (budget, seen) = (report.budget?, report.hit_rate?);
+        let best = report.curve.last()?;
+        let misses = match report.target {
+            Target::HitRate(part) => part > seen,
+            Target::Latency(mean) => report.mean_latency.is_some_and(|seen| seen > mean),
+            Target::None | Target::Cost(_) => false,
+        };
+        (misses && budget >= best.cost * NEARLY).then(|| {
+            format!(
+                "all that the first tier may hold buys a hit rate of about {:.3}",
+                best.hit_rate.max(seen)
+            )
+        })
+    }
+
     /// Sets what the store may cost, or how fast it has to be. It is durable on return.
     pub(crate) fn set_target(&self, target: Target) -> Result<()> {
         self.check_writable()?;
@@ -167,7 +256,7 @@ impl Engine {
             let mut manifest = self.files.manifest.lock();
             self.check_writable()?;
             manifest.append(&edit)?;
-            *self.target.set.lock() = Set { kept: set, target };
+            *self.target.set.lock() = Set::new(set, target);
         }
         self.placement.target_set(self);
         self.schedule();

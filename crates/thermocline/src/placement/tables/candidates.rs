@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::organizer::{Candidate, Ladder, TierOffer};
 use crate::engine::Engine;
 use crate::ids::{FileId, KeyspaceId};
-use crate::options::Target;
+use crate::options::MAX_TIERS;
 use crate::placement::SpacePlan;
 use crate::placement::price::Bill;
 
@@ -38,8 +38,8 @@ pub(super) struct Stock {
 
 impl Stock {
     /// Takes stock of `engine`'s tables. The target was set before those were written whose numbers
-    /// are `since_target` or higher.
-    pub(super) fn take(engine: &Engine, since_target: FileId) -> Self {
+    /// are `since_target` or higher. A read of a tier takes so many seconds.
+    pub(super) fn take(engine: &Engine, since_target: FileId, latencies: [f64; MAX_TIERS]) -> Self {
         let now = engine.clock.now();
         let mut stock = Self {
             candidates: Vec::new(),
@@ -80,7 +80,7 @@ impl Stock {
             here.len += candidate.len;
             here.raw += candidate.raw;
         }
-        stock.tiers = offers(engine, &movable);
+        stock.tiers = offers(engine, &movable, latencies);
         for (tier, bytes) in stock.tiers.iter_mut().zip(&fixed) {
             tier.room = tier.room.saturating_sub(*bytes);
         }
@@ -116,10 +116,10 @@ impl Stock {
 
     /// What copies, and the candidates beyond what they cost on the cheapest tier, may cost
     /// together when all else costs `beside`.
-    pub(super) fn budget(&self, target: Target, beside: f64) -> f64 {
+    pub(super) fn budget(&self, dollars: Option<f64>, beside: f64) -> f64 {
         let ladder = Ladder::new(&self.tiers);
-        match (target, &self.bill) {
-            (Target::Cost(dollars), Some(bill)) => {
+        match (dollars, &self.bill) {
+            (Some(dollars), Some(bill)) => {
                 let floor = self.floor(&ladder) - self.beside + beside;
                 (dollars * bill.data as f64 - floor).max(0.0)
             }
@@ -148,7 +148,7 @@ struct Movable {
 
 /// What each tier offers to tables that may move, of which it holds `movable`. Without prices
 /// the faster one counts as the dearer one.
-fn offers(engine: &Engine, movable: &[Movable]) -> Vec<TierOffer> {
+fn offers(engine: &Engine, movable: &[Movable], latencies: [f64; MAX_TIERS]) -> Vec<TierOffer> {
     let prices = engine.target.prices();
     let count = engine.tiers.len();
     let sizes = &engine.sizes;
@@ -167,7 +167,7 @@ fn offers(engine: &Engine, movable: &[Movable]) -> Vec<TierOffer> {
         };
         TierOffer {
             price: price.unwrap_or((count - number) as f64),
-            latency: (number + 1) as f64,
+            latency: latencies[number],
             room,
             expansion: match movable.raw {
                 0 => 1.0,

@@ -43,12 +43,13 @@ impl ByTable {
 
     /// Finds what is to move.
     pub(super) fn organize(&self, engine: &Engine) {
-        let target = engine.target.get();
+        let dollars = engine.target.dollars();
         let since_target = self.queue.lock().since_target;
-        let stock = Stock::take(engine, since_target);
+        let latencies = self.reads.lock().latencies();
+        let stock = Stock::take(engine, since_target, latencies);
         let mut queue = self.queue.lock();
         let beside = queue.note_beside(engine.clock.now(), stock.beside);
-        let budget = stock.budget(target, beside);
+        let budget = stock.budget(dollars, beside);
         self.keep_tails(engine, &stock, budget);
         let budget = (budget - stock.copies).max(0.0);
         let organized = organize(&stock.candidates, &stock.tiers, budget, RESISTANCE);
@@ -127,6 +128,8 @@ impl ByTable {
         }
         let mut reads = self.reads.lock();
         reads.end_epoch(engine, length, KEPT_PER_SECOND);
+        drop(reads);
+        engine.pursue(&self.reads);
     }
 }
 

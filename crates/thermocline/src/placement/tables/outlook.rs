@@ -21,12 +21,14 @@ const POINTS: u32 = 20;
 impl ByTable {
     /// Adds to `report` what this placement knows.
     pub(super) fn add_outlook(&self, engine: &Engine, report: &mut CostReport) {
-        let stock = Stock::take(engine, 0);
+        let latencies = self.reads.lock().latencies();
+        let stock = Stock::take(engine, 0, latencies);
         let counted = &self.counted;
         report.migrations = counted.migrations.load(Ordering::Relaxed);
         report.migrated_up_bytes = counted.up.load(Ordering::Relaxed);
         report.migrated_down_bytes = counted.down.load(Ordering::Relaxed);
         report.moving_bytes = self.moving_bytes(engine);
+        self.reads.lock().add_to(report);
         let Some(bill) = &stock.bill else { return };
         let data = bill.data.max(1) as f64;
         let ladder = Ladder::new(&stock.tiers);

@@ -7,11 +7,16 @@ use std::time::Duration;
 
 use super::*;
 use crate::api::Db;
+use crate::engine::Engine;
 use crate::options::{Options, Placement, Target};
 use crate::storage::Memory;
 use crate::table::Heat;
 use crate::testing::priced::{RECORDS, Store, key, options, value};
 use crate::version::edit::PlacedBy;
+
+fn stock(engine: &Engine) -> candidates::Stock {
+    candidates::Stock::take(engine, 0, Reads::default().latencies())
+}
 
 #[test]
 fn the_bill_follows_a_target_down_and_up_and_nothing_is_lost() {
@@ -144,7 +149,7 @@ fn a_young_table_stays_where_it_is() {
     let engine = store.db.engine();
     engine.start(store.db.tree(), plan).unwrap();
     store.stepped.drain();
-    let movable = || candidates::Stock::take(engine, 0).candidates.len();
+    let movable = || stock(engine).candidates.len();
     assert_eq!(movable(), 0);
     store.clock.advance(Duration::from_secs(31));
     assert_eq!(movable(), 1);
@@ -255,6 +260,54 @@ fn the_curve_rises_from_the_floor_to_the_ceiling() {
 }
 
 /// The part of reads that migrations cost shows in counters of their own.
+/// Reads 900 records nine times as often as all others together, for so many seconds.
+fn read_some_most(store: &Store, seconds: u32) {
+    for second in 0..seconds {
+        (0..900).for_each(|number| store.check(number));
+        let others = 900 + second * 100 % 8000;
+        (others..others + 100).for_each(|number| store.check(number));
+        store.settle();
+    }
+}
+
+#[test]
+fn a_hit_rate_and_a_latency_are_had_for_the_least_money() {
+    // Of a read of the slow tier 10 ms are assumed, for nothing is measured here: 1.9 ms on average
+    // are a fifth of that for 18 % of reads.
+    let fast_enough = Target::Latency(Duration::from_micros(1900));
+    for target in [Target::HitRate(0.82), fast_enough] {
+        let store = Store::filled();
+        store.db.set_target(target).unwrap();
+        read_some_most(&store, 600);
+        let report = store.db.cost().unwrap();
+        let hit_rate = report.hit_rate.unwrap();
+        assert!((0.79..0.88).contains(&hit_rate), "{hit_rate} for {target}");
+        // A tenth of the data on the fast tier, and what always lies there.
+        let budget = report.budget.unwrap();
+        assert!(budget < report.floor + 0.4 * 0.15, "{report:?}");
+        assert!(report.now <= budget * 1.02, "{report:?}");
+        assert_eq!(report.held_up_by, None);
+        // It is found again after an opening.
+        let store = store.reopen(options());
+        assert_eq!(store.db.cost().unwrap().target, target);
+    }
+}
+
+#[test]
+fn a_hit_rate_that_cannot_be_had_is_named_with_what_can() {
+    let mut options = options();
+    options.tiers[0].capacity = 2 << 20;
+    let store = Store::filled_with(options);
+    store.db.set_target(Target::HitRate(0.99)).unwrap();
+    for second in 0..100 {
+        (0..1000).for_each(|number| store.check((number * 9 + second) % RECORDS));
+        store.settle();
+    }
+    let report = store.db.cost().unwrap();
+    let said = report.held_up_by.unwrap_or_default();
+    assert!(said.contains("hit rate of about 0."), "{said}");
+}
+
 #[test]
 fn migrations_have_counters_of_their_own() {
     let store = Store::filled();

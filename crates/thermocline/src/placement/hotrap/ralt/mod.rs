@@ -242,6 +242,13 @@ impl Ralt {
         }
     }
 
+    /// Bytes of keys and values that may be worth the fast tier, as far as is known. As long as no
+    /// eviction has measured anything, that is most of what the fast tier holds: were it what is
+    /// tracked so far, the hot set would not get the room in which it is learnt.
+    pub(crate) fn may_be_worth(&self) -> u64 {
+        self.shared.version.load().limits.hot_set
+    }
+
     /// Says about how many bytes of keys and values the store holds, including those that were not
     /// accessed and might have been.
     pub(crate) fn set_data(&self, bytes: u64) {

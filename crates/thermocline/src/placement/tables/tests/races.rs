@@ -89,11 +89,7 @@ fn a_compaction_and_a_migration_of_one_table_exclude_each_other() {
     let compaction = store.pick_l0().unwrap();
     store.start(compaction);
     assert!(store.pick_migration(100).is_none(), "it is being merged");
-    assert!(
-        candidates::Stock::take(store.db.engine(), 0)
-            .candidates
-            .is_empty()
-    );
+    assert!(stock(store.db.engine()).candidates.is_empty());
     store.stepped.drain();
     store.check_all();
 }
