@@ -158,6 +158,11 @@ fn to_json(report: &CostReport) -> Json {
         "ceiling": report.ceiling,
         "moving_bytes": report.moving_bytes,
         "held_up_by": report.held_up_by,
+        "migrations": report.migrations,
+        "migrated_up_bytes": report.migrated_up_bytes,
+        "migrated_down_bytes": report.migrated_down_bytes,
+        "migrations_by_compaction": report.migrations_by_compaction,
+        "migrated_by_compaction_bytes": report.migrated_by_compaction_bytes,
         "curve": curve.collect::<Vec<_>>(),
     })
 }

@@ -37,6 +37,11 @@ pub struct CostReport {
     pub migrated_up_bytes: u64,
     /// Bytes of them that went to a slower tier.
     pub migrated_down_bytes: u64,
+    /// Tables that other jobs have brought to another tier since the store was opened: they wrote
+    /// them on a tier on which none of the tables lay that they were made of.
+    pub migrations_by_compaction: u64,
+    /// Bytes of them.
+    pub migrated_by_compaction_bytes: u64,
 }
 
 /// What a target would buy.

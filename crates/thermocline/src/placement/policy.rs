@@ -22,7 +22,7 @@ use crate::read::Superversion;
 use crate::record::Record;
 use crate::storage::Medium;
 use crate::sync::Arc;
-use crate::table::ReadTrace;
+use crate::table::{ReadTrace, TableMeta};
 use crate::tier::Tier;
 use crate::version::edit::PlacedBy;
 use crate::version::{TableHandle, Version};
@@ -138,9 +138,9 @@ pub(crate) trait PlacementPolicy: Send + Sync {
         let _ = plan;
     }
 
-    /// A migration has written `bytes` on another tier, and is installed.
-    fn migrated(&self, plan: &Plan, bytes: u64) {
-        let _ = (plan, bytes);
+    /// A job of `plan` has written `tables`, and they are installed.
+    fn written(&self, plan: &Plan, tables: &[TableMeta]) {
+        let _ = (plan, tables);
     }
 
     /// Tables that `may` go to make room on the fast tier, the first first; none if levels say

@@ -5,6 +5,7 @@
 //! at a time.
 
 mod candidates;
+mod counted;
 mod job;
 mod organizer;
 mod outlook;
@@ -17,9 +18,10 @@ use std::sync::Weak;
 use std::time::Duration;
 
 use super::epochs::Epochs;
-use crate::sync::atomic::{AtomicBool, AtomicU64};
+use crate::sync::atomic::AtomicBool;
 use crate::sync::{Arc, Mutex};
 use crate::table::Heat;
+use counted::Counted;
 use queue::Queue;
 
 /// A part of the money for fast tiers. A table comes up only if it is among the hottest of the
@@ -61,14 +63,6 @@ impl Gets {
             .rate
             .after(length.as_secs_f64(), reads as f64, KEPT_PER_SECOND);
     }
-}
-
-/// What migrations have moved, in bytes.
-#[derive(Debug, Default)]
-struct Counted {
-    migrations: AtomicU64,
-    up: AtomicU64,
-    down: AtomicU64,
 }
 
 impl ByTable {

@@ -5,7 +5,6 @@ use super::candidates::Stock;
 use super::organizer::{Ladder, assign};
 use crate::engine::Engine;
 use crate::metrics::{CostReport, CurvePoint};
-use crate::sync::atomic::Ordering;
 
 /// The part of `reads` a second that need no slow tier, when `slow` do.
 fn hit_rate(slow: f64, reads: Option<f64>) -> f64 {
@@ -22,10 +21,7 @@ impl ByTable {
     /// Adds to `report` what this placement knows.
     pub(super) fn add_outlook(&self, engine: &Engine, report: &mut CostReport) {
         let stock = Stock::take(engine, 0);
-        let counted = &self.counted;
-        report.migrations = counted.migrations.load(Ordering::Relaxed);
-        report.migrated_up_bytes = counted.up.load(Ordering::Relaxed);
-        report.migrated_down_bytes = counted.down.load(Ordering::Relaxed);
+        self.counted.add_to(report);
         report.moving_bytes = self.moving_bytes(engine);
         let Some(bill) = &stock.bill else { return };
         let data = bill.data.max(1) as f64;
