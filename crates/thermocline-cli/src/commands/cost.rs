@@ -149,6 +149,13 @@ fn is_met(report: &CostReport) -> bool {
 fn to_json(report: &CostReport) -> Json {
     let curve = report.curve.iter();
     let curve = curve.map(|point| json!({"cost": point.cost, "hit_rate": point.hit_rate}));
+    let mut json = figures(report);
+    json["curve"] = curve.collect();
+    json
+}
+
+/// All but the curve.
+pub(super) fn figures(report: &CostReport) -> Json {
     json!({
         "target": report.target.to_string(),
         "now": report.now,
@@ -163,7 +170,6 @@ fn to_json(report: &CostReport) -> Json {
         "migrated_down_bytes": report.migrated_down_bytes,
         "migrations_by_compaction": report.migrations_by_compaction,
         "migrated_by_compaction_bytes": report.migrated_by_compaction_bytes,
-        "curve": curve.collect::<Vec<_>>(),
     })
 }
 
@@ -190,8 +196,23 @@ fn to_text(report: &CostReport) -> String {
             .as_ref()
             .map(|why| format!("held up  {why}")),
     );
+    lines.extend(moved(report));
     lines.extend(curve(report));
     lines.join("\n")
+}
+
+/// What has moved while the command had the store open.
+fn moved(report: &CostReport) -> Option<String> {
+    let others = report.migrations_by_compaction;
+    (report.migrations + others > 0).then(|| {
+        format!(
+            "moved    {} tables, {} up, {} down; {others} by compactions, {}",
+            report.migrations,
+            size::show(report.migrated_up_bytes),
+            size::show(report.migrated_down_bytes),
+            size::show(report.migrated_by_compaction_bytes)
+        )
+    })
 }
 
 /// What other targets would buy, as tables are read of late.

@@ -44,6 +44,14 @@ pub struct CostReport {
     pub migrated_by_compaction_bytes: u64,
 }
 
+impl CostReport {
+    /// Floor and ceiling. None for a store without data, and where nothing can move.
+    pub(super) fn bounds(&self) -> Option<(f64, f64)> {
+        let is_known = self.data_bytes > 0 && self.ceiling > 0.0;
+        is_known.then_some((self.floor, self.ceiling))
+    }
+}
+
 /// What a target would buy.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 #[non_exhaustive]

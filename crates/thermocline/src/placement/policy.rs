@@ -322,9 +322,9 @@ pub(crate) trait PlacementPolicy: Send + Sync {
     }
 
     /// Adds to a report on the store's cost, which has the bill, what this placement could do
-    /// about it.
-    fn add_outlook(&self, engine: &Engine, report: &mut CostReport) {
-        let _ = (engine, report);
+    /// about it; `with_curve` what other targets would buy, too.
+    fn add_outlook(&self, engine: &Engine, report: &mut CostReport, with_curve: bool) {
+        let _ = (engine, report, with_curve);
     }
 
     /// Bytes of keys and values of a keyspace that are hot.

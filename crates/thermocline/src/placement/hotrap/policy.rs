@@ -172,7 +172,7 @@ impl PlacementPolicy for HotRap {
         engine.cpu.measured(Activity::Ralt, || self.ralt.close());
     }
 
-    fn add_outlook(&self, engine: &Engine, report: &mut CostReport) {
+    fn add_outlook(&self, engine: &Engine, report: &mut CostReport, _with_curve: bool) {
         self.add_cost(engine, report);
     }
 

@@ -110,6 +110,17 @@ impl Engine {
         };
         // Whoever asks may be the only one to look at the clock.
         self.placement.tick(self, self.clock.now());
+        Ok(self.cost_at(prices, true))
+    }
+
+    /// The same for metrics; none without prices. They are read every few seconds, and a curve
+    /// sorts all tables for each of its points.
+    pub(crate) fn cost_metrics(&self) -> Option<CostReport> {
+        let prices = self.target.prices()?;
+        Some(self.cost_at(prices, false))
+    }
+
+    fn cost_at(&self, prices: Vec<f64>, with_curve: bool) -> CostReport {
         let bill = self.bill(prices);
         let mut report = CostReport {
             target: self.target.get(),
@@ -118,9 +129,9 @@ impl Engine {
             data_bytes: bill.data,
             ..CostReport::default()
         };
-        self.placement.add_outlook(self, &mut report);
+        self.placement.add_outlook(self, &mut report, with_curve);
         report.held_up_by = self.held_up_by(&report);
-        Ok(report)
+        report
     }
 
     /// Why the store costs more than its target (I12).

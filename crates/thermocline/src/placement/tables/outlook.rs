@@ -1,5 +1,7 @@
 //! What a store costs whose tables lie by heat, and what it could cost.
 
+use std::collections::HashSet;
+
 use super::ByTable;
 use super::candidates::Stock;
 use super::organizer::{Ladder, assign};
@@ -19,7 +21,7 @@ const POINTS: u32 = 20;
 
 impl ByTable {
     /// Adds to `report` what this placement knows.
-    pub(super) fn add_outlook(&self, engine: &Engine, report: &mut CostReport) {
+    pub(super) fn add_outlook(&self, engine: &Engine, report: &mut CostReport, with_curve: bool) {
         let stock = Stock::take(engine, 0);
         self.counted.add_to(report);
         report.moving_bytes = self.moving_bytes(engine);
@@ -29,6 +31,9 @@ impl ByTable {
         report.floor = stock.floor(&ladder) / data;
         let most = ladder.most(&stock.candidates);
         report.ceiling = report.floor + most / data;
+        if !with_curve {
+            return;
+        }
         let reads = self.gets.lock().rate.known();
         report.curve = (0..=POINTS)
             .map(|point| {
@@ -45,15 +50,14 @@ impl ByTable {
 
     /// Bytes of tables that wait for their migration or are on the way.
     fn moving_bytes(&self, engine: &Engine) -> u64 {
-        let wanted: Vec<_> = self.queue.lock().moves.iter().copied().collect();
+        let wanted: HashSet<_> = {
+            let queue = self.queue.lock();
+            queue.moves.iter().map(|w| (w.keyspace, w.table)).collect()
+        };
         let mut bytes = 0;
         for tree in engine.all_trees() {
             let version = tree.version();
-            let is_wanted = |id| {
-                wanted
-                    .iter()
-                    .any(|w| w.keyspace == tree.id && w.table == id)
-            };
+            let is_wanted = |id| wanted.contains(&(tree.id, id));
             let moving = version.tables().filter(|table| is_wanted(table.meta.id));
             bytes += moving.map(|table| table.meta.len).sum::<u64>();
             bytes += tree.state.lock().running.migrating_bytes();

@@ -109,8 +109,8 @@ impl PlacementPolicy for ByTable {
         self.organizes.load(Ordering::Acquire) || wants()
     }
 
-    fn add_outlook(&self, engine: &Engine, report: &mut CostReport) {
-        ByTable::add_outlook(self, engine, report);
+    fn add_outlook(&self, engine: &Engine, report: &mut CostReport, with_curve: bool) {
+        ByTable::add_outlook(self, engine, report, with_curve);
     }
 
     fn placed_by(&self) -> Option<PlacedBy> {

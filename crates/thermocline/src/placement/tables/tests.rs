@@ -230,6 +230,7 @@ fn without_prices_the_cost_is_an_error_that_names_the_tier() {
     let store = Store::on(Arc::new(Memory::new()), options);
     let said = store.db.cost().unwrap_err().to_string();
     assert!(said.contains("tier 1 has no price"), "{said}");
+    assert_eq!(store.db.metrics().cost, None);
     assert!(store.db.set_target(Target::Cost(0.2)).is_err());
 }
 
@@ -253,6 +254,20 @@ fn the_curve_rises_from_the_floor_to_the_ceiling() {
         "{rates:?}"
     );
     assert!((report.curve[20].cost - report.ceiling).abs() < 1e-9);
+}
+
+/// Metrics are read every few seconds, and the curve takes long where there are many tables.
+#[test]
+fn metrics_have_the_cost_but_no_curve() {
+    let store = Store::filled();
+    store.read(0..900, 3);
+    store.db.set_target(Target::Cost(0.2)).unwrap();
+    store.db.engine().placement.opened(store.db.engine());
+    let metrics = store.db.metrics().cost.unwrap();
+    let mut report = store.db.cost().unwrap();
+    assert!(report.moving_bytes > 1 << 20, "{report:?}");
+    assert_eq!(std::mem::take(&mut report.curve).len(), 21);
+    assert_eq!(metrics, report);
 }
 
 /// The part of reads that migrations cost shows in counters of their own.
