@@ -194,6 +194,8 @@ pub(crate) struct CostCounters {
     pub(crate) up_bytes: u64,
     /// Bytes of them that went to a slower tier.
     pub(crate) down_bytes: u64,
+    /// Tables that compactions wrote on another tier than all that they were made of.
+    pub(crate) by_compaction: u64,
     /// Bytes of the first tier that placement by hotness has filled with files. None without it.
     pub(crate) records_bytes: Option<u64>,
     /// Bytes of it that hold copies of tables. None without it.
@@ -209,6 +211,7 @@ impl CostCounters {
             migrations: less(self.migrations, earlier.migrations),
             up_bytes: less(self.up_bytes, earlier.up_bytes),
             down_bytes: less(self.down_bytes, earlier.down_bytes),
+            by_compaction: less(self.by_compaction, earlier.by_compaction),
             ..self.clone()
         }
     }
@@ -385,6 +388,7 @@ mod tests {
                 migrations,
                 up_bytes: migrations * 2,
                 down_bytes: migrations * 3,
+                by_compaction: migrations * 4,
                 moving_bytes,
                 ..CostCounters::default()
             })

@@ -218,6 +218,7 @@ fn the_bill_is_reported_if_there_are_prices() {
         "tables_up_bytes",
         "tables_down_bytes",
         "migrations",
+        "migrations_by_compaction",
         "fast_room_records_bytes",
         "fast_room_tables_bytes",
         "held_up_by",
@@ -254,9 +255,10 @@ fn the_bill_is_reported_if_there_are_prices() {
         cost.tables_up_bytes,
         cost.tables_down_bytes,
     ) = (Some(7), Some(1), Some(2));
+    cost.migrations_by_compaction = Some(3);
     cost.held_up_by = Some("a reader".to_owned());
     let text = report.to_string();
-    let said = "; $0.2500 by live tables, target $0.2 not kept\n  tables moved  7: 1 B up, 2 B down\n  held up by    a reader\n";
+    let said = "; $0.2500 by live tables, target $0.2 not kept\n  tables moved  7: 1 B up, 2 B down; 3 by compactions\n  held up by    a reader\n";
     assert!(text.contains(said), "{text}");
 }
 

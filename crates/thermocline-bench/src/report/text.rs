@@ -155,15 +155,16 @@ fn write_bill(f: &mut fmt::Formatter<'_>, cost: &CostResult) -> fmt::Result {
         }
         writeln!(f)?;
     }
-    if let (Some(tables), Some(up), Some(down)) = (
+    if let (Some(tables), Some(up), Some(down), Some(others)) = (
         cost.migrations,
         cost.tables_up_bytes,
         cost.tables_down_bytes,
-    ) && tables > 0
+        cost.migrations_by_compaction,
+    ) && tables + others > 0
     {
         writeln!(
             f,
-            "  tables moved  {tables}: {} up, {} down",
+            "  tables moved  {tables}: {} up, {} down; {others} by compactions",
             ByteSize(up),
             ByteSize(down)
         )?;

@@ -57,6 +57,8 @@ pub struct CostResult {
     pub tables_down_bytes: Option<u64>,
     /// How many tables these were.
     pub migrations: Option<u64>,
+    /// How many tables compactions wrote on another tier than all that they were made of.
+    pub migrations_by_compaction: Option<u64>,
     /// Bytes of the first tier that placement by hotness had filled with files at the stage's end.
     /// None without it.
     pub fast_room_records_bytes: Option<u64>,
@@ -142,6 +144,7 @@ pub(super) fn of_stage(
         tables_up_bytes: moved.as_ref().map(|cost| cost.up_bytes),
         tables_down_bytes: moved.as_ref().map(|cost| cost.down_bytes),
         migrations: moved.as_ref().map(|cost| cost.migrations),
+        migrations_by_compaction: moved.as_ref().map(|cost| cost.by_compaction),
         fast_room_records_bytes: moved.as_ref().and_then(|cost| cost.records_bytes),
         fast_room_tables_bytes: moved.as_ref().and_then(|cost| cost.copies_bytes),
         held_up_by: moved.and_then(|cost| cost.held_up_by),
@@ -190,6 +193,7 @@ mod tests {
                 migrations: 10 + number,
                 up_bytes: 100,
                 down_bytes: 1000 * (1 + number),
+                by_compaction: 20 + 2 * number,
                 records_bytes: Some(number),
                 copies_bytes: Some(2 * number),
                 held_up_by: (number == of.len() as u64).then(|| "a reader".to_owned()),
@@ -240,6 +244,7 @@ mod tests {
             cost.tables_down_bytes,
         );
         assert_eq!(moved, (Some(5), Some(0), Some(5000)));
+        assert_eq!(cost.migrations_by_compaction, Some(10));
         let room = (cost.fast_room_records_bytes, cost.fast_room_tables_bytes);
         assert_eq!(room, (Some(5), Some(10)), "at the end");
         assert_eq!(cost.held_up_by.as_deref(), Some("a reader"));

@@ -54,7 +54,9 @@ pub(crate) struct Args {
     )]
     price_slow: Vec<f64>,
 
-    /// What the store may cost: cost:DOLLARS for a GB and month, or none
+    /// What the store may cost, cost:DOLLARS for a GB and month, or what it is to reach for the least
+    /// money: hit-rate:PART of point reads without the slow tier, or latency:TIME of one on average;
+    /// or none
     #[arg(long, value_name = "TARGET", value_parser = target)]
     set: Option<Target>,
 
@@ -149,8 +151,18 @@ fn is_met(report: &CostReport) -> bool {
 fn to_json(report: &CostReport) -> Json {
     let curve = report.curve.iter();
     let curve = curve.map(|point| json!({"cost": point.cost, "hit_rate": point.hit_rate}));
+    let mut json = figures(report);
+    json["curve"] = curve.collect();
+    json
+}
+
+/// All but the curve.
+pub(super) fn figures(report: &CostReport) -> Json {
     json!({
         "target": report.target.to_string(),
+        "budget": report.budget,
+        "hit_rate": report.hit_rate,
+        "mean_latency_us": report.mean_latency.map(|mean| mean.as_secs_f64() * 1e6),
         "now": report.now,
         "dollars_per_month": report.dollars_per_month,
         "data_bytes": report.data_bytes,
@@ -158,7 +170,11 @@ fn to_json(report: &CostReport) -> Json {
         "ceiling": report.ceiling,
         "moving_bytes": report.moving_bytes,
         "held_up_by": report.held_up_by,
-        "curve": curve.collect::<Vec<_>>(),
+        "migrations": report.migrations,
+        "migrated_up_bytes": report.migrated_up_bytes,
+        "migrated_down_bytes": report.migrated_down_bytes,
+        "migrations_by_compaction": report.migrations_by_compaction,
+        "migrated_by_compaction_bytes": report.migrated_by_compaction_bytes,
     })
 }
 
@@ -176,6 +192,12 @@ fn to_text(report: &CostReport) -> String {
             report.floor, report.ceiling
         ),
     ];
+    if let (Target::HitRate(_) | Target::Latency(_), Some(budget)) = (report.target, report.budget)
+    {
+        lines.push(format!(
+            "allowed  {budget:.4} $/GB/month, as far as it is found"
+        ));
+    }
     if report.moving_bytes > 0 {
         lines.push(format!("to move  {}", size::show(report.moving_bytes)));
     }
@@ -185,8 +207,23 @@ fn to_text(report: &CostReport) -> String {
             .as_ref()
             .map(|why| format!("held up  {why}")),
     );
+    lines.extend(moved(report));
     lines.extend(curve(report));
     lines.join("\n")
+}
+
+/// What has moved while the command had the store open.
+fn moved(report: &CostReport) -> Option<String> {
+    let others = report.migrations_by_compaction;
+    (report.migrations + others > 0).then(|| {
+        format!(
+            "moved    {} tables, {} up, {} down; {others} by compactions, {}",
+            report.migrations,
+            size::show(report.migrated_up_bytes),
+            size::show(report.migrated_down_bytes),
+            size::show(report.migrated_by_compaction_bytes)
+        )
+    })
 }
 
 /// What other targets would buy, as tables are read of late.

@@ -26,7 +26,8 @@ better choice.
 
 Keys of a loss may be missing, may show an older value, or be back though they were deleted. A
 tier that is given up, and a manifest that cannot be read to its end, are losses by
-themselves: what they named, and is gone as well, nothing tells. Exit code 4 says that there
+themselves: what they named, and is gone as well, nothing tells. What the store may cost (its
+target) is kept where it can be read, and is no loss where it cannot. Exit code 4 says that there
 are losses; with --dry-run, that there is something to repair. What a restore or a checkpoint
 has left that was cut short is refused, with exit code 3.")]
 pub(crate) struct Args {
@@ -75,6 +76,9 @@ fn print(out: &mut Out, args: &Args, report: &RepairReport) -> Result<(), Failur
     for loss in &report.losses {
         out.line(format!("lost: {loss}"))?;
     }
+    if let Some(said) = &report.target {
+        out.line(format!("target: {said}"))?;
+    }
     for file in &report.set_aside {
         out.line(format!("set aside: {}", file.display()))?;
     }
@@ -107,6 +111,7 @@ fn to_json(report: &RepairReport) -> Json {
         "rewritten_tables": report.rewritten,
         "logged_writes": report.logged,
         "losses": report.losses.iter().map(loss_to_json).collect::<Vec<_>>(),
+        "target": report.target,
         "set_aside": report.set_aside.iter().map(|file| output::path(file)).collect::<Vec<_>>(),
     })
 }

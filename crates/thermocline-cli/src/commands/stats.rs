@@ -6,6 +6,7 @@ use thermocline::metrics::{
     TierMetrics,
 };
 
+use super::cost;
 use crate::failure::Failure;
 use crate::output::{self, Out};
 use crate::store::StoreArgs;
@@ -81,6 +82,7 @@ fn to_json(m: &Metrics) -> Json {
         },
         "record_cache": m.record_cache.as_ref().map(record_cache),
         "hotrap": m.hotrap.as_ref().map(hotrap),
+        "cost": m.cost.as_ref().map(cost::figures),
         "background_cpu_seconds": m.cpu.iter()
             .map(|cpu| (cpu.activity.name().to_owned(), json!(cpu.seconds)))
             .collect::<serde_json::Map<_, _>>(),

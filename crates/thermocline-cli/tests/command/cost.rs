@@ -34,6 +34,10 @@ fn a_target_is_set_and_kept_and_the_tables_move() {
     assert_eq!(after["target"], "cost:0.2");
     assert_eq!(after["moving_bytes"], 0);
     assert!(after["now"].as_f64() <= Some(0.204), "{after}");
+    assert!(after["curve"].is_array(), "{after}");
+    // Which of the two brings a table down depends on what is due.
+    let moved = ["migrations", "migrations_by_compaction"].map(|name| after[name].as_u64());
+    assert!(moved.into_iter().sum::<Option<u64>>() > Some(0), "{after}");
 
     // The prices are the store's by now.
     let text = store.run("cost", &[]).ok();
@@ -43,6 +47,34 @@ fn a_target_is_set_and_kept_and_the_tables_move() {
     assert!(
         inspected.contains("the heat of their tables"),
         "{inspected}"
+    );
+}
+
+#[test]
+fn stats_show_the_cost_where_prices_are_known() {
+    let store = by_table();
+    let without = store.run("stats", &[]).ok();
+    assert!(!without.contains("Cost"), "{without}");
+    assert!(store.run("stats --json", &[]).json()["cost"].is_null());
+    let without = store.run("stats --prometheus", &[]).ok();
+    assert!(!without.contains("thermocline_cost"), "{without}");
+
+    let set = [&PRICES[..], &["--set", "cost:0.2", "--until-settled"]].concat();
+    let text = store.run("cost", &set).ok();
+    assert!(text.contains("moved    "), "{text}");
+    let text = store.run("stats", &[]).ok();
+    assert!(
+        text.contains("Cost\n") && text.contains("cost:0.2"),
+        "{text}"
+    );
+    let cost = &store.run("stats --json", &[]).json()["cost"];
+    assert_eq!(cost["target"], "cost:0.2");
+    assert_eq!(cost["moving_bytes"], 0);
+    assert!(cost["now"].as_f64() <= Some(0.204), "{cost}");
+    let prometheus = store.run("stats --prometheus", &[]).ok();
+    assert!(
+        prometheus.contains("\nthermocline_cost_target 0.2\n"),
+        "{prometheus}"
     );
 }
 

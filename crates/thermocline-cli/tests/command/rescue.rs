@@ -39,7 +39,8 @@ fn a_store_without_a_manifest_is_repaired() {
         .run("get", &["key0000"])
         .fails(4, &[current, "repair"]);
 
-    store.run("repair --dry-run", &[]).fails(4, &["problem"]);
+    let run = store.run("repair --dry-run", &[]).fails(4, &["problem"]);
+    assert!(run.out.contains("\ntarget: "), "{}", run.out);
     store.run("get", &["key0000"]).fails(4, &[]);
     // Nothing would tell of tables that are missing besides. Regression: then the repair reported
     // "0 losses", with exit code 0.
@@ -50,6 +51,9 @@ fn a_store_without_a_manifest_is_repaired() {
         (&true.into(), &true.into())
     );
     assert_eq!(json["losses"].as_array().map(Vec::len), Some(1));
+    // It is told apart from losses: no record depends on it.
+    let target = json["target"].as_str().expect("words");
+    assert!(target.contains("--set cost:"), "{target}");
     let manifest = store.fast().join("MANIFEST");
     assert_eq!(json["losses"][0]["file"], manifest.to_str().expect("UTF-8"));
     assert_eq!(store.run("scan", &[]).ok(), whole);

@@ -79,6 +79,7 @@ impl Engine {
             user_writes,
             record_cache: self.record_cache_metrics(&hits),
             hotrap: self.placement.metrics(self),
+            cost: self.cost_metrics(),
             snapshots: self.snapshots.count() as u64,
             oldest_snapshot: self.snapshots.oldest(),
             last_seq: self.visible(),

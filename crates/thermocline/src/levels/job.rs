@@ -276,7 +276,7 @@ impl CompactionJob {
     }
 
     fn install_outputs(&mut self) -> Result<()> {
-        self.install()?;
+        let written = self.install()?;
         let (retained, brought) = self.moved;
         // Counted before compression, as what was retained is.
         let input = self.plan.upper.raw_bytes();
@@ -293,12 +293,7 @@ impl CompactionJob {
             }
         }
         self.engine.placement.moved(&self.engine, moved);
-        if self.plan.is_migration() {
-            let written = &self.notes.metrics.write_bytes;
-            self.engine
-                .placement
-                .migrated(&self.plan, written.iter().sum());
-        }
+        self.engine.placement.written(&self.plan, &written);
         if self.plan.is_crossing {
             if self.plan.from == f {
                 self.tree.averages.note_crossing(retained, input);
@@ -311,8 +306,9 @@ impl CompactionJob {
         Ok(())
     }
 
-    /// The edit and the new version, under the manifest's lock (I4).
-    fn install(&mut self) -> Result<()> {
+    /// The edit and the new version, under the manifest's lock (I4). Returns the tables that are
+    /// new in it.
+    fn install(&mut self) -> Result<Vec<TableMeta>> {
         let engine = Arc::clone(&self.engine);
         let added = self.notes.written.clone();
         let removed = self.plan.inputs().map(|t| (self.tree.id, t.meta.id));
@@ -351,7 +347,7 @@ impl CompactionJob {
             .install(&engine, &mut state, &edit, opened, self.installed());
         drop((state, manifest));
         engine.placement.taken(&engine, &self.tree, &taken);
-        Ok(())
+        Ok(edit.added)
     }
 
     /// The same file at its new level.

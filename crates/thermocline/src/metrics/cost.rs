@@ -48,6 +48,19 @@ pub struct CostReport {
     pub migrated_up_bytes: u64,
     /// Bytes of them that went to a slower tier.
     pub migrated_down_bytes: u64,
+    /// Tables that other jobs have brought to another tier since the store was opened: they wrote
+    /// them on a tier on which none of the tables lay that they were made of.
+    pub migrations_by_compaction: u64,
+    /// Bytes of them.
+    pub migrated_by_compaction_bytes: u64,
+}
+
+impl CostReport {
+    /// Floor and ceiling. None for a store without data, and where nothing can move.
+    pub(super) fn bounds(&self) -> Option<(f64, f64)> {
+        let is_known = self.data_bytes > 0 && self.ceiling > 0.0;
+        is_known.then_some((self.floor, self.ceiling))
+    }
 }
 
 /// What a target would buy.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::{Purpose, *};
+use crate::options::Target;
 
 fn tier(index: u64) -> TierMetrics {
     let base = (index + 1) * 1_000_000;
@@ -93,6 +94,30 @@ fn hotrap() -> HotRapMetrics {
     }
 }
 
+fn cost() -> CostReport {
+    CostReport {
+        target: Target::Cost(0.3125),
+        budget: Some(0.2),
+        hit_rate: Some(0.9),
+        mean_latency: Some(std::time::Duration::from_micros(700)),
+        now: 0.375,
+        dollars_per_month: 18.02,
+        data_bytes: 1803,
+        floor: 0.125,
+        ceiling: 0.5,
+        moving_bytes: 1804,
+        held_up_by: Some("readers hold it".to_owned()),
+        curve: Vec::new(),
+        fast_room_records_bytes: 1808,
+        fast_room_tables_bytes: 1809,
+        migrations: 1805,
+        migrated_up_bytes: 1806,
+        migrated_down_bytes: 1810,
+        migrations_by_compaction: 1811,
+        migrated_by_compaction_bytes: 1812,
+    }
+}
+
 pub(super) fn metrics() -> Metrics {
     Metrics {
         tiers: vec![tier(0), tier(1)],
@@ -178,6 +203,7 @@ pub(super) fn metrics() -> Metrics {
             invalidations: 1608,
         }),
         hotrap: Some(hotrap()),
+        cost: Some(cost()),
         snapshots: 1203,
         oldest_snapshot: Some(1204),
         last_seq: 1205,

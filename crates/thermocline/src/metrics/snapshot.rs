@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{CpuMetrics, HotRapMetrics, KeyspaceMetrics, Purpose};
+use super::{CostReport, CpuMetrics, HotRapMetrics, KeyspaceMetrics, Purpose};
 
 /// Operations and bytes of one purpose on one tier.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -288,6 +288,9 @@ pub struct Metrics {
     pub record_cache: Option<RecordCacheMetrics>,
     /// Placement by hotness; none when records live by level.
     pub hotrap: Option<HotRapMetrics>,
+    /// What the store costs, as [`crate::Db::cost`] has it but for the curve, which takes long
+    /// where there are many tables. None if a tier has no price.
+    pub cost: Option<CostReport>,
     /// Sequence numbers that readers hold: one for each snapshot and each range that is open, and
     /// each `multi_get` under way.
     pub snapshots: u64,

@@ -22,7 +22,7 @@ use crate::read::Superversion;
 use crate::record::Record;
 use crate::storage::Medium;
 use crate::sync::Arc;
-use crate::table::ReadTrace;
+use crate::table::{ReadTrace, TableMeta};
 use crate::tier::Tier;
 use crate::version::edit::PlacedBy;
 use crate::version::{TableHandle, Version};
@@ -138,9 +138,9 @@ pub(crate) trait PlacementPolicy: Send + Sync {
         let _ = plan;
     }
 
-    /// A migration has written `bytes` on another tier, and is installed.
-    fn migrated(&self, plan: &Plan, bytes: u64) {
-        let _ = (plan, bytes);
+    /// A job of `plan` has written `tables`, and they are installed.
+    fn written(&self, plan: &Plan, tables: &[TableMeta]) {
+        let _ = (plan, tables);
     }
 
     /// Tables that `may` go to make room on the fast tier, the first first; none if levels say
@@ -322,9 +322,9 @@ pub(crate) trait PlacementPolicy: Send + Sync {
     }
 
     /// Adds to a report on the store's cost, which has the bill, what this placement could do
-    /// about it.
-    fn add_outlook(&self, engine: &Engine, report: &mut CostReport) {
-        let _ = (engine, report);
+    /// about it; `with_curve` what other targets would buy, too.
+    fn add_outlook(&self, engine: &Engine, report: &mut CostReport, with_curve: bool) {
+        let _ = (engine, report, with_curve);
     }
 
     /// Bytes of keys and values of a keyspace that are hot.

@@ -62,6 +62,7 @@ pub(super) fn cost(report: CostReport, by_hotness: bool) -> CostCounters {
         migrations: report.migrations,
         up_bytes: report.migrated_up_bytes,
         down_bytes: report.migrated_down_bytes,
+        by_compaction: report.migrations_by_compaction,
         records_bytes: by_hotness.then_some(report.fast_room_records_bytes),
         copies_bytes: by_hotness.then_some(report.fast_room_tables_bytes),
         held_up_by: report.held_up_by,
@@ -220,6 +221,7 @@ mod tests {
                 (report.migrated_up_bytes, report.migrated_down_bytes) = (7, 8);
                 report.fast_room_records_bytes = 9;
                 report.fast_room_tables_bytes = 10;
+                report.migrations_by_compaction = 11;
                 report.held_up_by = Some("it".to_owned());
             })
         };
@@ -232,6 +234,7 @@ mod tests {
             migrations: 6,
             up_bytes: 7,
             down_bytes: 8,
+            by_compaction: 11,
             records_bytes: Some(9),
             copies_bytes: Some(10),
             held_up_by: Some("it".to_owned()),

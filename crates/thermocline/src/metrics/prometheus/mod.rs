@@ -1,5 +1,6 @@
 //! Prometheus exposition of the metrics.
 
+mod cost;
 mod health;
 mod hotrap;
 mod keyspaces;
@@ -54,6 +55,9 @@ impl Collector for Exposition {
         out.hits(metrics)?;
         if let Some(hotrap) = &metrics.hotrap {
             out.hotrap(hotrap)?;
+        }
+        if let Some(cost) = &metrics.cost {
+            out.cost(cost)?;
         }
         out.cpu(metrics)?;
         out.compactions(metrics)?;

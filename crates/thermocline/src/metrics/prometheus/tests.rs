@@ -1,9 +1,10 @@
-//! Every field has its sample, and no sample is without a field. Of a keyspace's fields only some
-//! have samples.
+//! Every field has its sample, and no sample is without a field. Of the fields of a keyspace and of
+//! the cost only some have samples.
 
 use std::collections::{HashMap, HashSet};
 
 use crate::metrics::{Metrics, fixture};
+use crate::options::Target;
 
 /// Every sample by its name and labels, after checking the form of each line.
 fn samples(text: &str) -> HashMap<String, f64> {
@@ -236,6 +237,14 @@ fn every_field_appears_with_its_labels_and_nothing_else() {
         ("memory_unpinned_bytes", 1106.0),
         ("user_written_bytes_total", 1201.0),
         ("user_writes_total", 1202.0),
+        ("cost_dollars_per_gb_month", 0.375),
+        ("cost_target", 0.3125),
+        ("cost_budget", 0.2),
+        ("cost_floor", 0.125),
+        ("cost_ceiling", 0.5),
+        ("cost_moving_bytes", 1804.0),
+        ("migrated_bytes_total{direction=\"up\"}", 1806.0),
+        ("migrated_bytes_total{direction=\"down\"}", 1810.0),
         ("snapshots", 1203.0),
         ("oldest_snapshot_sequence", 1204.0),
         ("sequence_total", 1205.0),
@@ -276,4 +285,16 @@ fn what_does_not_hold_has_no_sample() {
         "nobody asked for them"
     );
     assert_eq!(samples.get("thermocline_background_error"), Some(&0.0));
+    assert!(!text.contains("cost") && !text.contains("migrated"));
+}
+
+#[test]
+fn a_cost_without_target_and_bounds_has_no_samples_of_them() {
+    let mut metrics = fixture::metrics();
+    let cost = metrics.cost.as_mut().expect("there are prices");
+    (cost.target, cost.floor, cost.ceiling) = (Target::HitRate(0.5), 0.0, 0.0);
+    let samples = samples(&metrics.to_prometheus());
+    let has = |name: &str| samples.contains_key(&format!("thermocline_cost_{name}"));
+    assert!(has("dollars_per_gb_month") && has("moving_bytes"));
+    assert!(!has("target") && !has("floor") && !has("ceiling"));
 }

@@ -1,5 +1,6 @@
 //! The metrics as text for people.
 
+mod cost;
 mod hotrap;
 
 #[cfg(test)]
@@ -9,7 +10,7 @@ use std::time::Duration;
 
 use super::human::{bytes, percent, time};
 use super::section::Section;
-use super::{Metrics, RecordCacheMetrics};
+use super::{CostReport, Metrics, RecordCacheMetrics};
 
 impl Metrics {
     /// The metrics as tables for people: sizes in binary units, times in the unit that
@@ -40,6 +41,7 @@ impl Metrics {
             sections.push(hotrap.text_hotness());
             sections.push(hotrap.text_promotion());
         }
+        sections.extend(self.cost.as_ref().map(CostReport::text));
         sections.extend(self.record_cache.as_ref().map(text_record_cache));
         sections.extend([
             self.text_cpu(),

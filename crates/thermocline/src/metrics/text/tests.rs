@@ -139,6 +139,25 @@ fn the_record_cache_shows_what_it_holds_and_what_it_is_worth() {
 }
 
 #[test]
+fn what_the_store_costs_is_shown_where_prices_are_known() {
+    let text = fixture::metrics().to_text();
+    let cost = |name: &str, words: &[&str]| check(&text, "Cost", name, words);
+    cost("target", &["cost:0.3125"]);
+    cost("now", &["0.3750 $/GB/month", "18.02 $", "1.76 KiB"]);
+    cost("possible", &["0.1250 to 0.5000"]);
+    cost("to move", &["1.76 KiB"]);
+    cost("held up", &["readers hold it"]);
+    cost("migrations", &["1805 tables, 1.76 KiB up, 1.77 KiB down"]);
+    cost("by compactions", &["1811 tables, 1.77 KiB"]);
+    assert!(!Metrics::default().to_text().contains("Cost"));
+    let mut empty = fixture::metrics();
+    if let Some(cost) = &mut empty.cost {
+        cost.data_bytes = 0;
+    }
+    assert!(!empty.to_text().contains("possible"), "without data");
+}
+
+#[test]
 fn placement_by_level_shows_nothing_of_hotness() {
     let text = Metrics::default().to_text();
     assert!(

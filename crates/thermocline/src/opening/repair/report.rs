@@ -30,6 +30,9 @@ pub struct RepairReport {
     /// the manifest cannot be read to its end, an entry of its own stands for losses that nothing
     /// tells of.
     pub losses: Vec<Loss>,
+    /// What became of the [target](crate::Target), where edits that set it may be lost, and how to
+    /// set it again. It is none of the losses: no record depends on it.
+    pub target: Option<String>,
     /// Files that the repaired store does not use, or not as they are. Copies of them are in the
     /// directory `lost` of their tier, to be removed once nothing is missed.
     pub set_aside: Vec<PathBuf>,

@@ -204,7 +204,7 @@ impl HotRap {
     }
 
     /// Adds to `report` what this placement knows.
-    pub(super) fn add_cost(&self, engine: &Engine, report: &mut CostReport) {
+    pub(super) fn add_cost(&self, engine: &Engine, report: &mut CostReport, with_curve: bool) {
         self.governor.reads.lock().add_to(report);
         let Some(bill) = self.bill(engine) else {
             return;
@@ -228,7 +228,9 @@ impl HotRap {
                 0
             };
         }
-        self.add_curve(engine, &bill, report);
+        if with_curve {
+            self.add_curve(engine, &bill, report);
+        }
     }
 }
 

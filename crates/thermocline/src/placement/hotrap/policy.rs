@@ -172,8 +172,8 @@ impl PlacementPolicy for HotRap {
         engine.cpu.measured(Activity::Ralt, || self.ralt.close());
     }
 
-    fn add_outlook(&self, engine: &Engine, report: &mut CostReport) {
-        self.add_cost(engine, report);
+    fn add_outlook(&self, engine: &Engine, report: &mut CostReport, with_curve: bool) {
+        self.add_cost(engine, report, with_curve);
     }
 
     fn file_bytes(&self) -> u64 {

@@ -154,12 +154,17 @@ impl Engine {
         };
         // Whoever asks may be the only one to look at the clock.
         self.placement.tick(self, self.clock.now());
-        let mut report = self.report(prices);
-        report.held_up_by = self.held_up_by(&report);
-        Ok(report)
+        Ok(self.cost_at(prices, true))
     }
 
-    fn report(&self, prices: Vec<f64>) -> CostReport {
+    /// The same for metrics; none without prices. They are read every few seconds, and a curve
+    /// sorts all tables for each of its points.
+    pub(crate) fn cost_metrics(&self) -> Option<CostReport> {
+        let prices = self.target.prices()?;
+        Some(self.cost_at(prices, false))
+    }
+
+    fn cost_at(&self, prices: Vec<f64>, with_curve: bool) -> CostReport {
         let bill = self.bill(prices);
         let mut report = CostReport {
             target: self.target.get(),
@@ -169,7 +174,8 @@ impl Engine {
             budget: self.target.dollars(),
             ..CostReport::default()
         };
-        self.placement.add_outlook(self, &mut report);
+        self.placement.add_outlook(self, &mut report, with_curve);
+        report.held_up_by = self.held_up_by(&report);
         report
     }
 
@@ -184,7 +190,7 @@ impl Engine {
         let (Some(seen), Some(prices)) = (seen, self.target.prices()) else {
             return false;
         };
-        let report = self.report(prices);
+        let report = self.cost_at(prices, true);
         // What the last step moves is still on its way.
         if report.moving_bytes > 0 {
             return false;
@@ -225,18 +231,13 @@ impl Engine {
     /// Why reads are not as a target asks, although the store may cost as much as it can.
     fn out_of_reach(&self, report: &CostReport) -> Option<String> {
         let (budget, seen) = (report.budget?, report.hit_rate?);
-        let best = report.curve.last()?;
         let misses = match report.target {
             Target::HitRate(part) => part > seen,
             Target::Latency(mean) => report.mean_latency.is_some_and(|seen| seen > mean),
             Target::None | Target::Cost(_) => false,
         };
-        (misses && budget >= best.cost * NEARLY).then(|| {
-            format!(
-                "all that the first tier may hold buys a hit rate of about {:.3}",
-                best.hit_rate.max(seen)
-            )
-        })
+        (misses && budget >= report.ceiling * NEARLY)
+            .then(|| format!("all that the first tier may hold buys a hit rate of about {seen:.3}"))
     }
 
     /// Sets what the store may cost, or how fast it has to be. It is durable on return.

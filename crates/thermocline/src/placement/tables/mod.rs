@@ -5,6 +5,7 @@
 //! at a time.
 
 mod candidates;
+mod counted;
 mod job;
 mod organizer;
 mod outlook;
@@ -20,6 +21,7 @@ use super::epochs::Epochs;
 use super::price::Reads;
 use crate::sync::atomic::{AtomicBool, AtomicU64};
 use crate::sync::{Arc, Mutex};
+use counted::Counted;
 use queue::Queue;
 
 /// A part of the money for fast tiers. A table comes up only if it is among the hottest of the
@@ -47,14 +49,6 @@ pub(crate) struct ByTable {
     copier: Arc<Copier>,
     /// Epochs that have ended.
     ended: AtomicU64,
-}
-
-/// What migrations have moved, in bytes.
-#[derive(Debug, Default)]
-struct Counted {
-    migrations: AtomicU64,
-    up: AtomicU64,
-    down: AtomicU64,
 }
 
 impl ByTable {

@@ -1,11 +1,12 @@
 //! What a store costs whose tables lie by heat, and what it could cost.
 
+use std::collections::HashSet;
+
 use super::ByTable;
 use super::candidates::Stock;
 use super::organizer::{Ladder, assign};
 use crate::engine::Engine;
 use crate::metrics::{CostReport, CurvePoint};
-use crate::sync::atomic::Ordering;
 
 /// The part of `reads` a second that need no slow tier, when `slow` do.
 fn hit_rate(slow: f64, reads: Option<f64>) -> f64 {
@@ -20,13 +21,10 @@ const POINTS: u32 = 20;
 
 impl ByTable {
     /// Adds to `report` what this placement knows.
-    pub(super) fn add_outlook(&self, engine: &Engine, report: &mut CostReport) {
+    pub(super) fn add_outlook(&self, engine: &Engine, report: &mut CostReport, with_curve: bool) {
         let latencies = self.reads.lock().latencies();
         let stock = Stock::take(engine, 0, latencies);
-        let counted = &self.counted;
-        report.migrations = counted.migrations.load(Ordering::Relaxed);
-        report.migrated_up_bytes = counted.up.load(Ordering::Relaxed);
-        report.migrated_down_bytes = counted.down.load(Ordering::Relaxed);
+        self.counted.add_to(report);
         report.moving_bytes = self.moving_bytes(engine);
         self.reads.lock().add_to(report);
         let Some(bill) = &stock.bill else { return };
@@ -35,6 +33,9 @@ impl ByTable {
         report.floor = stock.floor(&ladder) / data;
         let most = ladder.most(&stock.candidates);
         report.ceiling = report.floor + most / data;
+        if !with_curve {
+            return;
+        }
         let reads = self.reads.lock().rate();
         report.curve = (0..=POINTS)
             .map(|point| {
@@ -51,15 +52,14 @@ impl ByTable {
 
     /// Bytes of tables that wait for their migration or are on the way.
     fn moving_bytes(&self, engine: &Engine) -> u64 {
-        let wanted: Vec<_> = self.queue.lock().moves.iter().copied().collect();
+        let wanted: HashSet<_> = {
+            let queue = self.queue.lock();
+            queue.moves.iter().map(|w| (w.keyspace, w.table)).collect()
+        };
         let mut bytes = 0;
         for tree in engine.all_trees() {
             let version = tree.version();
-            let is_wanted = |id| {
-                wanted
-                    .iter()
-                    .any(|w| w.keyspace == tree.id && w.table == id)
-            };
+            let is_wanted = |id| wanted.contains(&(tree.id, id));
             let moving = version.tables().filter(|table| is_wanted(table.meta.id));
             bytes += moving.map(|table| table.meta.len).sum::<u64>();
             bytes += tree.state.lock().running.migrating_bytes();

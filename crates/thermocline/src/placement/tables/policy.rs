@@ -9,6 +9,7 @@ use crate::metrics::CostReport;
 use crate::placement::{Output, PlacementPolicy};
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
+use crate::table::TableMeta;
 use crate::version::edit::PlacedBy;
 use crate::version::{MAX_LEVELS, TableHandle};
 
@@ -86,17 +87,8 @@ impl PlacementPolicy for ByTable {
         self.note_start(plan);
     }
 
-    fn migrated(&self, plan: &Plan, bytes: u64) {
-        let (Some(from), Some(to)) = (plan.upper.tables().first(), plan.outputs.first()) else {
-            return;
-        };
-        let counted = &self.counted;
-        let moved = match to.tier < from.meta.tier {
-            true => &counted.up,
-            false => &counted.down,
-        };
-        moved.fetch_add(bytes, Ordering::Relaxed);
-        counted.migrations.fetch_add(1, Ordering::Relaxed);
+    fn written(&self, plan: &Plan, tables: &[TableMeta]) {
+        self.counted.note(plan, tables);
     }
 
     /// The coldest table of the fast tier first.
@@ -121,8 +113,8 @@ impl PlacementPolicy for ByTable {
         self.copier.is_copying()
     }
 
-    fn add_outlook(&self, engine: &Engine, report: &mut CostReport) {
-        ByTable::add_outlook(self, engine, report);
+    fn add_outlook(&self, engine: &Engine, report: &mut CostReport, with_curve: bool) {
+        ByTable::add_outlook(self, engine, report, with_curve);
     }
 
     fn placed_by(&self) -> Option<PlacedBy> {

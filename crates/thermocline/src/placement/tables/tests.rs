@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::*;
 use crate::api::Db;
 use crate::engine::Engine;
+use crate::metrics::CostReport;
 use crate::options::{Options, Placement, Target};
 use crate::storage::Memory;
 use crate::table::Heat;
@@ -234,6 +235,7 @@ fn without_prices_the_cost_is_an_error_that_names_the_tier() {
     let store = Store::on(Arc::new(Memory::new()), options);
     let said = store.db.cost().unwrap_err().to_string();
     assert!(said.contains("tier 1 has no price"), "{said}");
+    assert_eq!(store.db.metrics().cost, None);
     assert!(store.db.set_target(Target::Cost(0.2)).is_err());
 }
 
@@ -259,7 +261,20 @@ fn the_curve_rises_from_the_floor_to_the_ceiling() {
     assert!((report.curve[20].cost - report.ceiling).abs() < 1e-9);
 }
 
-/// The part of reads that migrations cost shows in counters of their own.
+/// Metrics are read every few seconds, and the curve takes long where there are many tables.
+#[test]
+fn metrics_have_the_cost_but_no_curve() {
+    let store = Store::filled();
+    store.read(0..900, 3);
+    store.db.set_target(Target::Cost(0.2)).unwrap();
+    store.db.engine().placement.opened(store.db.engine());
+    let metrics = store.db.metrics().cost.unwrap();
+    let mut report = store.db.cost().unwrap();
+    assert!(report.moving_bytes > 1 << 20, "{report:?}");
+    assert_eq!(std::mem::take(&mut report.curve).len(), 21);
+    assert_eq!(metrics, report);
+}
+
 /// Reads 900 records nine times as often as all others together, for so many seconds.
 fn read_some_most(store: &Store, seconds: u32) {
     for second in 0..seconds {
@@ -308,6 +323,7 @@ fn a_hit_rate_that_cannot_be_had_is_named_with_what_can() {
     assert!(said.contains("hit rate of about 0."), "{said}");
 }
 
+/// The part of reads that migrations cost shows in counters of their own.
 #[test]
 fn migrations_have_counters_of_their_own() {
     let store = Store::filled();
@@ -322,4 +338,53 @@ fn migrations_have_counters_of_their_own() {
     assert!(io(1).write_bytes >= report.migrated_down_bytes);
     let heat = Heat::default();
     assert_eq!(heat.known(), None);
+}
+
+/// What a compaction sends to another tier was not counted: it looked as if only migrations moved
+/// anything.
+#[test]
+fn what_a_compaction_brings_to_another_tier_is_counted_apart_from_migrations() {
+    let store = Store::filled_with(races::quiet());
+    store.read(0..RECORDS, 1);
+    store.write_l0();
+    assert!((0..RECORDS).all(|number| store.tier_of(number) == 0));
+    store.read(100..400, 20);
+    let before = store.db.cost().unwrap();
+    store.db.set_target(Target::Cost(0.2)).unwrap();
+    // The organizer looks, and a compaction of all tables begins before any migration.
+    let engine = store.db.engine();
+    engine.placement.opened(engine);
+    store.start(store.pick_l0().unwrap());
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let kept = Arc::clone(&seen);
+    store.at("compaction.installed", move |db| {
+        let version = db.tree().version();
+        let on_slow = version.tables().filter(|table| table.meta.tier == 1);
+        let on_slow: Vec<u64> = on_slow.map(|table| table.meta.len).collect();
+        let report = db.cost()?;
+        kept.lock().push((on_slow, report));
+        Ok(())
+    });
+    store.stepped.drain();
+    let (on_slow, report) = seen.lock().pop().unwrap();
+    assert!((100..400).all(|number| store.tier_of(number) == 0));
+    assert!(on_slow.len() > 100, "{} tables", on_slow.len());
+    let tables = report.migrations_by_compaction - before.migrations_by_compaction;
+    let bytes = report.migrated_by_compaction_bytes - before.migrated_by_compaction_bytes;
+    assert_eq!(tables, on_slow.len() as u64);
+    assert_eq!(bytes, on_slow.iter().sum::<u64>());
+    let migrated = |report: &CostReport| (report.migrations, report.migrated_down_bytes);
+    assert_eq!(migrated(&report), migrated(&before));
+
+    // Of what stays on its tier there is nothing to count, and migrations count for themselves.
+    store.settle();
+    store.write_l0();
+    let before = store.db.cost().unwrap().migrations_by_compaction;
+    let plan = store.pick_migration(5000).unwrap();
+    store.start(plan);
+    store.stepped.drain();
+    let after = store.db.cost().unwrap();
+    assert_eq!(after.migrations_by_compaction, before);
+    assert!(after.migrations > report.migrations);
+    store.check_all();
 }

@@ -3,6 +3,7 @@
 
 mod log;
 mod rebuilt;
+mod target;
 mod trusted;
 mod untold;
 
@@ -59,6 +60,8 @@ pub(super) struct Plan {
     /// Copies made of files that are going to be removed or replaced.
     pub(super) set_aside: Vec<PathBuf>,
     pub(super) losses: Vec<Loss>,
+    /// What became of the target.
+    target: Option<String>,
     /// Numbers that strays have until the end of the repair. New files skip them, and numbering
     /// does not go on from them (I4).
     pub(super) taken: BTreeSet<FileId>,
@@ -90,6 +93,7 @@ impl Plan {
             problems: evidence.problems.clone(),
             set_aside: Vec::new(),
             losses: Vec::new(),
+            target: None,
             taken: BTreeSet::new(),
         };
         for tier in &evidence.nameless_tiers {
@@ -116,6 +120,7 @@ impl Plan {
             plan.rebuilt = true;
             plan.lose_manifest(tiers, &evidence);
             plan.rebuild(request, sizes, tiers, &evidence)?;
+            plan.keep_the_target(tiers, &evidence);
         }
         plan.kept = plan.shape.tables.len() as u64;
         plan.read_the_sources(tiers)?;
@@ -152,6 +157,7 @@ impl Plan {
                 .sum(),
             logged: self.logged,
             losses: self.losses.clone(),
+            target: self.target.clone(),
             set_aside: self.set_aside.clone(),
         }
     }

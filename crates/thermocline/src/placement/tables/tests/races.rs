@@ -9,7 +9,7 @@ use crate::testing::scene::everything;
 
 impl Store {
     /// Lets `act` happen when `point` is reached next. Returns how often it was reached.
-    fn at(
+    pub(super) fn at(
         &self,
         point: &'static str,
         act: impl FnOnce(&Db) -> Result<()> + Send + 'static,
@@ -35,13 +35,13 @@ impl Store {
         plan
     }
 
-    fn start(&self, plan: Plan) {
+    pub(super) fn start(&self, plan: Plan) {
         let engine = self.db.engine();
         engine.start(self.db.tree(), plan).unwrap();
     }
 
     /// A migration of the table of `number` to the other tier, if it may start.
-    fn pick_migration(&self, number: u32) -> Option<Plan> {
+    pub(super) fn pick_migration(&self, number: u32) -> Option<Plan> {
         let table = self.table_of(number);
         self.pick(|picker| picker.pick_migration(table.meta.id, 1 - table.meta.tier))
     }
@@ -53,7 +53,7 @@ impl Store {
     }
 
     /// A compaction of L0 that meets all tables, or none if it has to wait.
-    fn pick_l0(&self) -> Option<Plan> {
+    pub(super) fn pick_l0(&self) -> Option<Plan> {
         self.pick(
             |picker| match picker.pick_range(0, &Meant::all_of(&everything())) {
                 Manual::Start(plan) => Some(*plan),
@@ -62,7 +62,7 @@ impl Store {
         )
     }
 
-    fn write_l0(&self) {
+    pub(super) fn write_l0(&self) {
         for number in [0, RECORDS - 1] {
             self.db.put(key(number), value(number)).unwrap();
         }
@@ -71,7 +71,7 @@ impl Store {
     }
 }
 
-fn quiet() -> Options {
+pub(super) fn quiet() -> Options {
     let mut options = options();
     (options.l0_trigger, options.l0_slowdown, options.l0_stop) = (100, 200, 300);
     options
