@@ -151,6 +151,7 @@ fn to_json(report: &CostReport) -> Json {
     let curve = curve.map(|point| json!({"cost": point.cost, "hit_rate": point.hit_rate}));
     json!({
         "target": report.target.to_string(),
+        "prices": report.prices,
         "now": report.now,
         "dollars_per_month": report.dollars_per_month,
         "data_bytes": report.data_bytes,

@@ -9,6 +9,8 @@ use crate::options::Target;
 pub struct CostReport {
     /// The target in force.
     pub target: Target,
+    /// What a GB of each tier costs in a month.
+    pub prices: Vec<f64>,
     /// Dollars now. Every byte of files and copies counts, obsolete ones that readers hold
     /// included.
     pub now: f64,

@@ -110,9 +110,10 @@ impl Engine {
         };
         // Whoever asks may be the only one to look at the clock.
         self.placement.tick(self, self.clock.now());
-        let bill = self.bill(prices);
+        let bill = self.bill(prices.clone());
         let mut report = CostReport {
             target: self.target.get(),
+            prices,
             now: bill.per_gb(),
             dollars_per_month: bill.dollars(),
             data_bytes: bill.data,
