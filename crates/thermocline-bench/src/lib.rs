@@ -43,6 +43,7 @@ mod report;
 mod results;
 mod run;
 mod settings;
+mod sizing;
 mod state;
 #[cfg(feature = "lab")]
 mod suite;
@@ -75,6 +76,7 @@ pub use probe::{DiskProbe, ExpectArgs, Probe, ProbeArgs, RandomReads, probe};
 pub use report::{Hotness, OperationLatency, Report, WarmUpResult};
 pub use run::{CostResult, CostSecond, LastTenth, Second, StageResult};
 pub use settings::{Compression, Durability, Settings, SlowDevice, SlowDeviceArgs, SlowTier};
+pub use sizing::{Layout, Point, Sizing, SizingArgs, Wanted, sizing};
 #[cfg(feature = "lab")]
 pub use suite::{SuiteArgs, suite};
 pub use targets::{TargetArgs, Targets};
