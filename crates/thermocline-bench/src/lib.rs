@@ -64,7 +64,7 @@ pub use compactions::LevelCompactions;
 #[cfg(feature = "lab")]
 pub use compare::{CompareArgs, Compared, Comparison, Side, Verdict, compare};
 pub use counters::RecordCacheCounters;
-pub use demo::{DemoArgs, NotShown, demo};
+pub use demo::{DemoArgs, NotShown, demo, demo_cost};
 pub use distribution::{Cluster, Ranks, Shape, Stage, Stages};
 #[cfg(feature = "experiments")]
 pub use experiments::{Experiments, Scoring};

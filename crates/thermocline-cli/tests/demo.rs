@@ -25,3 +25,24 @@ fn placement_by_hotness_answers_more_reads_without_the_slow_disk() {
     let level = without_slow_disk(&out, "by level");
     assert!(hotness > 2.0 * level, "{hotness} % and {level} %: {out}");
 }
+
+/// What the store cost in the stage of a target, on average once it was kept, in dollars.
+#[track_caller]
+fn bill(out: &str, target: &str) -> f64 {
+    let told = out
+        .lines()
+        .find_map(|line| line.strip_prefix(&format!("  ${target}: ")));
+    let told = told.and_then(|line| line.split_once('$')?.1.split([' ', ';', ':']).next());
+    let dollars = told.unwrap_or_else(|| panic!("{target} is not told in {out}"));
+    dollars.parse().expect("a number")
+}
+
+/// However slow the machine, a lower target makes a store cheaper and a higher one dearer.
+#[test]
+fn a_bill_follows_its_target_down_and_up() {
+    let out = run(&["demo", "--cost", "--seconds", "12"]).ok();
+    assert!(out.contains("\n0 wrong answers in "), "{out}");
+    let [first, second, third] = ["0.40", "0.15", "0.30"].map(|target| bill(&out, target));
+    assert!(second < first && second < third, "{out}");
+    assert!(first <= 0.41 && third <= 0.31, "{out}");
+}
