@@ -33,7 +33,7 @@ const SLOW_IOPS: u64 = 4000;
 const LEAST_READING: u32 = 2;
 
 /// A part of the time is for closing the store and removing it.
-const END: u32 = 20;
+const END: u32 = 12;
 
 /// Loads a temporary store, reads from it in a loop while what it may cost changes, and prints what
 /// it costs and how many reads need no slow disk. That is emulated.
