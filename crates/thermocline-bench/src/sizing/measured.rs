@@ -151,7 +151,10 @@ impl Offer for Measured<'_> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::sizing::offer::points;
     use crate::sizing::offer::tests::DISKS;
 
     const GOOD: &str = r#"{"target": "none", "prices": [0.5, 0.1], "data_bytes": 1000000000, "floor": 0.12,
@@ -170,7 +173,8 @@ mod tests {
             reads,
         };
         assert_eq!(store.bounds(), [0.12, 0.5]);
-        // Half way between two points. 0.1 dollars more for each of 2 GB are 0.5 GB that cost 0.4 more.
+        // Half way between two points. 0.1 dollars more for each of 2 GB are 0.5 GB that cost 0.4
+        // more.
         let point = store.at(0.22).unwrap();
         assert!((point.hit_rate - 0.5).abs() < 1e-9, "{point:?}");
         assert!((point.fast_bytes - 5e8).abs() < 1.0, "{point:?}");
@@ -179,6 +183,38 @@ mod tests {
         assert!((point.mean_read_us - 6000.0).abs() < 1e-6);
         assert_eq!(store.at(0.12).unwrap().hit_rate, 0.2);
         assert_eq!(store.at(0.5).unwrap().placement, Layout::OneDisk);
+    }
+
+    proptest! {
+        /// Whatever numbers a report has, it is refused or its table rises.
+        #[test]
+        fn numbers_are_refused_or_rise(
+            prices in prop::array::uniform2(-0.1..1.0f64), data: u64, floor in -0.1..1.0f64,
+            ceiling in -0.1..2.0f64, curve in prop::collection::vec((-0.1..2.0f64, -0.1..1.1f64), 0..4),
+            sorts: bool,
+        ) {
+            let mut curve = curve;
+            if sorts {
+                curve.sort_by(|a, b| a.0.total_cmp(&b.0));
+                let mut most = 0.0_f64;
+                for point in &mut curve {
+                    most = most.max(point.1);
+                    point.1 = most;
+                }
+            }
+            let each = curve.iter().map(|(cost, rate)| format!(r#"{{"cost":{cost},"hit_rate":{rate}}}"#));
+            let curve = each.collect::<Vec<_>>().join(",");
+            let text = format!(
+                r#"{{"prices":{prices:?},"data_bytes":{data},"floor":{floor},"ceiling":{ceiling},"curve":[{curve}]}}"#
+            );
+            if let Ok(report) = Report::parse(&text) {
+                let disks = Disks { prices: report.prices(), ..DISKS };
+                let store = Measured { report: &report, disks, data: report.data(), reads: None };
+                let points = points(&store).unwrap();
+                prop_assert!(points.is_sorted_by(|a, b| a.hit_rate <= b.hit_rate), "{points:?}");
+                prop_assert!(points.iter().all(|point| (0.0..=1.0).contains(&point.hit_rate)));
+            }
+        }
     }
 
     #[test]

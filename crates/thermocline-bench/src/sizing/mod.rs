@@ -14,7 +14,7 @@ use thermocline::{Options, Placement};
 
 pub use self::args::SizingArgs;
 use self::measured::{Measured, Report};
-use self::model::{MOST_TRACKED, Model, ON_FAST, ON_SLOW, Space, one_disk};
+use self::model::{IN_TABLES, MOST_TRACKED, Model, ON_FAST, Space, WITH_COPIES, one_disk};
 use self::offer::{Disks, cheapest, points};
 pub use self::offer::{Layout, Point};
 use self::source::Source;

@@ -9,9 +9,12 @@ use anyhow::{Result, ensure};
 use super::coverage::Coverage;
 use super::offer::{Disks, Layout, Offer, Point};
 
-/// The slow disk holds so many times the data: old copies of records that are on the fast disk,
-/// overwritten versions, filters and indexes.
-pub(super) const ON_SLOW: f64 = 1.2;
+/// Where records are placed, the slow disk holds so many times the data: old copies of records that
+/// are on the fast disk, filters and indexes.
+pub(super) const WITH_COPIES: f64 = 1.2;
+
+/// Tables on either disk have so many times their data, for filters and indexes.
+pub(super) const IN_TABLES: f64 = 1.05;
 
 /// Hot records take so many times their bytes on the fast disk: with filters, indexes, and cold
 /// records that lie between them.
@@ -49,6 +52,8 @@ pub(super) struct Model<'a> {
     /// Bytes of access records for each byte of hot records. None if tables are placed.
     tracked: Option<f64>,
     space: SpaceOf<'a>,
+    /// The slow disk holds so many times the data if nothing is on the fast one.
+    on_slow: f64,
     /// What it costs at least.
     least: f64,
 }
@@ -64,7 +69,11 @@ impl<'a> Model<'a> {
         space: SpaceOf<'a>,
     ) -> Result<Self> {
         let ([fast, slow], data) = (disks.prices, coverage.data());
-        let least = slow * ON_SLOW + fast * space(data * LEAST_FAST)?.fixed / data;
+        let on_slow = match tracked {
+            Some(_) => WITH_COPIES,
+            None => IN_TABLES,
+        };
+        let least = slow * on_slow + fast * space(data * LEAST_FAST)?.fixed / data;
         ensure!(
             least < fast,
             "{data:.0} bytes of data cost {least:.3} $/GB/month at least over two disks, and {fast} all on the fast one: \
@@ -76,6 +85,7 @@ impl<'a> Model<'a> {
             reads,
             tracked,
             space,
+            on_slow,
             least,
         })
     }
@@ -104,7 +114,7 @@ impl<'a> Model<'a> {
         let share = self.coverage.share(hot);
         // What hot records leave holds copies of tables. Hot keys that are scattered are in all.
         let used = hot * ON_FAST + (hot * tracked).min(fast * MOST_TRACKED);
-        let copies = (left - used).max(0.0) / (self.coverage.data() * ON_SLOW);
+        let copies = (left - used).max(0.0) / (self.coverage.data() * self.on_slow);
         Ok((fast, capacity, share + (1.0 - share) * copies.min(1.0)))
     }
 
@@ -117,7 +127,7 @@ impl<'a> Model<'a> {
             up = ((money - price * space.fixed) / (price - slow)).max(0.0);
             fast = space.fixed + up;
         }
-        Ok((fast, capacity, self.coverage.share(up / ON_SLOW)))
+        Ok((fast, capacity, self.coverage.share(up / self.on_slow)))
     }
 }
 
@@ -132,7 +142,7 @@ impl Offer for Model<'_> {
         if cost >= price {
             return Ok(one_disk(self.disks, data, self.reads));
         }
-        let money = (cost - slow * ON_SLOW) * data;
+        let money = (cost - slow * self.on_slow) * data;
         let (placement, (fast_bytes, capacity, hit_rate)) = match self.tracked {
             Some(tracked) => (Layout::Records, self.records(money, tracked)?),
             None => (Layout::Tables, self.tables(money)?),

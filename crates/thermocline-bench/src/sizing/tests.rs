@@ -68,7 +68,9 @@ fn a_time_that_no_disk_has_is_told_with_the_best() {
     let one_disk = tell("--keys 100000000 --value-size 976 --distribution uniform --latency 100us");
     let text = one_disk.to_string();
     assert!(
-        text.contains("0.5000 $/GB/month, 50.00 $ a month: all on the fast disk, and no slow one"),
+        text.contains(
+            "0.5000 $/GB/month, 50.00 $ a month:\n  all on the fast disk, and no slow one"
+        ),
         "{text}"
     );
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use bytesize::ByteSize;
 
 use super::source::Source;
-use super::{Layout, MOST_TRACKED, ON_FAST, ON_SLOW, Point, Sizing, Wanted};
+use super::{IN_TABLES, Layout, MOST_TRACKED, ON_FAST, Point, Sizing, WITH_COPIES, Wanted};
 
 /// What holds for every answer.
 const OF_ALL: &str = "The same data stay hot, and the store has found them. After a change that takes minutes to hours.";
@@ -17,8 +17,8 @@ pub(super) fn of_a_model(source: &Source) -> Vec<String> {
         OF_ALL.to_owned(),
         NO_MEMORY.to_owned(),
         format!(
-            "The slow disk holds {ON_SLOW} times the data, not compressed: old copies of hot records, overwritten \
-             versions, filters, indexes."
+            "By record, the slow disk holds {WITH_COPIES} times the data, not compressed: old copies of hot records, filters, \
+             indexes. Where records are overwritten or deleted, there is more, until compactions drop it."
         ),
         format!(
             "By record, the fast disk holds hot records and {:.0} % on top, access records ({:.0} % of the hot ones, at \
@@ -35,7 +35,8 @@ pub(super) fn of_a_model(source: &Source) -> Vec<String> {
     ];
     all.push(match source.tables {
         Some(_) => format!(
-            "Tables have {}, and one that comes to the fast disk leaves the slow one.",
+            "By table, a disk holds {IN_TABLES} times the data there. Tables have {}, and one that comes to the fast disk \
+             leaves the slow one.",
             bytes(source.table_bytes)
         ),
         None => source.no_tables.to_owned(),
@@ -161,7 +162,7 @@ impl Wanted {
             }
         };
         format!(
-            "Cheapest with a mean read of {wanted}: {:.4} $/GB/month, {:.2} $ a month: {how}",
+            "Cheapest with a mean read of {wanted}: {:.4} $/GB/month, {:.2} $ a month:\n  {how}",
             point.cost, point.dollars_per_month
         )
     }
