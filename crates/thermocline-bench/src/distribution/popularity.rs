@@ -161,7 +161,7 @@ mod tests {
                 let exact = (1..=first).map(weight).sum::<f64>() / all;
                 let found = share(&alike, first as f64);
                 assert!(
-                    (found - exact).abs() < 1e-4,
+                    (found - exact).abs() < 1e-5,
                     "{theta}, {first}: {found} for {exact}"
                 );
             }
