@@ -30,9 +30,9 @@ fn placement_by_hotness_answers_more_reads_without_the_slow_disk() {
 #[track_caller]
 fn bill(out: &str, target: &str) -> f64 {
     let begin = format!("may cost ${target}, costs $");
-    let told = out.lines().filter_map(|line| line.split_once(&begin));
+    let mut told = out.lines().filter_map(|line| line.split_once(&begin));
     let (_, rest) = told
-        .last()
+        .next_back()
         .unwrap_or_else(|| panic!("{target} is not told in {out}"));
     let (dollars, _) = rest.split_once(';').expect("more on the line");
     dollars.parse().expect("a number")
