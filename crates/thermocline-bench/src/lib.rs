@@ -43,6 +43,7 @@ mod report;
 mod results;
 mod run;
 mod settings;
+mod sizing;
 mod state;
 #[cfg(feature = "lab")]
 mod suite;
@@ -63,7 +64,7 @@ pub use compactions::LevelCompactions;
 #[cfg(feature = "lab")]
 pub use compare::{CompareArgs, Compared, Comparison, Side, Verdict, compare};
 pub use counters::RecordCacheCounters;
-pub use demo::{DemoArgs, NotShown, demo};
+pub use demo::{DemoArgs, NotShown, demo, demo_cost};
 pub use distribution::{Cluster, Ranks, Shape, Stage, Stages};
 #[cfg(feature = "experiments")]
 pub use experiments::{Experiments, Scoring};
@@ -75,6 +76,7 @@ pub use probe::{DiskProbe, ExpectArgs, Probe, ProbeArgs, RandomReads, probe};
 pub use report::{Hotness, OperationLatency, Report, WarmUpResult};
 pub use run::{CostResult, CostSecond, LastTenth, Second, StageResult};
 pub use settings::{Compression, Durability, Settings, SlowDevice, SlowDeviceArgs, SlowTier};
+pub use sizing::{Layout, Point, Sizing, SizingArgs, Wanted, sizing};
 #[cfg(feature = "lab")]
 pub use suite::{SuiteArgs, suite};
 pub use targets::{TargetArgs, Targets};

@@ -18,6 +18,18 @@ pub struct Targets {
 }
 
 impl Targets {
+    /// One after the other, each for its time.
+    pub(crate) fn timed<const N: usize>(targets: [(Target, Duration); N]) -> Self {
+        let ends = targets.iter().scan(Duration::ZERO, |end, (_, length)| {
+            *end += *length;
+            Some(*end)
+        });
+        Self {
+            ends: ends.collect(),
+            each: targets.iter().map(|(target, _)| *target).collect(),
+        }
+    }
+
     /// The one that is in force before the run, and when it begins.
     pub(crate) fn first(&self) -> Target {
         self.get(0).unwrap_or_default()

@@ -7,7 +7,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use crate::commands::torture;
 use crate::commands::{
     backup, backups, bench, checkpoint, compact, completions, cost, delete, demo, destroy, get,
-    hot, inspect, keyspaces, load, put, repair, restore, scan, stats, trace, verify,
+    hot, inspect, keyspaces, load, plan, put, repair, restore, scan, stats, trace, verify,
 };
 use crate::failure::Failure;
 use crate::store;
@@ -80,6 +80,7 @@ pub(crate) enum Command {
     Stats(stats::Args),
     Hot(hot::Args),
     Cost(cost::Args),
+    Plan(plan::Args),
     Verify(verify::Args),
     Repair(repair::Args),
     Checkpoint(checkpoint::Args),
@@ -109,6 +110,7 @@ impl Command {
             Command::Stats(args) => stats::run(&args),
             Command::Hot(args) => hot::run(&args),
             Command::Cost(args) => cost::run(&args),
+            Command::Plan(args) => plan::run(&args),
             Command::Verify(args) => verify::run(&args),
             Command::Repair(args) => repair::run(&args),
             Command::Checkpoint(args) => checkpoint::run(&args),

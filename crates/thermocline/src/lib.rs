@@ -127,6 +127,7 @@ pub use options::{
 };
 #[cfg(feature = "experiments")]
 pub use options::{Scoring, Switches};
+pub use placement::PlannedSpace;
 pub use points::Points;
 pub use read::Range;
 pub use value::Value;

@@ -1,5 +1,7 @@
 //! `thermocline demo`: placement by hotness beside placement by level, in a minute.
 
+mod cost;
+mod lines;
 mod screen;
 mod verdict;
 
@@ -9,7 +11,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
 
-pub use self::screen::NotShown;
+pub use self::cost::demo_cost;
+pub use self::lines::NotShown;
 use self::screen::{Lane, Screen};
 use crate::distribution::{Shape, Stages};
 use crate::engine::{self, Engine};
@@ -31,6 +34,10 @@ const LANES: [(&str, &str); 2] = [("hotrap", "by hotness"), ("leveled", "by leve
 /// Shows two stores over a fast and a slow disk at work. Needs nothing and leaves nothing behind.
 #[derive(Debug, Clone, clap::Args)]
 pub struct DemoArgs {
+    /// Show instead how the bill of one store, and its reads, follow what it may cost
+    #[arg(long)]
+    pub cost: bool,
+
     /// How long it takes, about; the data shrink with it
     #[arg(long, default_value_t = 60, hide = true, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub seconds: u64,
@@ -99,7 +106,15 @@ fn introduction(plan: &Plan) -> String {
 
 fn plan(engine: &str, seconds: u64) -> Result<Plan> {
     // As much as can be loaded in a small part of the time, but enough to make levels at all.
-    let data = (seconds * 2 * MIB).clamp(16 * MIB, 64 * MIB);
+    plan_of(
+        engine,
+        (seconds * 2 * MIB).clamp(16 * MIB, 64 * MIB),
+        seconds,
+    )
+}
+
+/// A run on so many bytes of `data`.
+fn plan_of(engine: &str, data: u64, seconds: u64) -> Result<Plan> {
     let fast_capacity = data / 10;
     let memory = data / 4;
     let settings = Settings {

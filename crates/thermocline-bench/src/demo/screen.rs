@@ -1,12 +1,12 @@
 //! What is shown while the demo runs: bars on a terminal, lines elsewhere.
 
-use std::fmt;
-use std::io::{self, IsTerminal, Write};
+use std::io::IsTerminal;
 use std::sync::{Mutex, MutexGuard};
 
 use bytesize::ByteSize;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
+use super::lines::{Lines, NotShown};
 use crate::run::{Second, Watch};
 
 /// Without a terminal, a line is printed every so many seconds.
@@ -23,8 +23,7 @@ pub(super) struct Screen {
     latest: [Option<Second>; 2],
     /// Seconds of the first store.
     seconds: usize,
-    /// Why lines could not be written.
-    failed: Option<io::Error>,
+    lines: Lines,
 }
 
 struct Bars {
@@ -49,26 +48,18 @@ impl Screen {
             bars,
             latest: [None, None],
             seconds: 0,
-            failed: None,
+            lines: Lines::default(),
         }
     }
 
-    /// Prints a line. [`Screen::shown`] tells whether that succeeded: whoever prints a line is in
-    /// the middle of something.
     pub(super) fn say(&mut self, line: &str) {
-        if self.failed.is_none() {
-            let mut out = io::stdout();
-            let said = writeln!(out, "{line}").and_then(|()| out.flush());
-            self.failed = said.err();
-        }
+        self.lines.say(line);
     }
 
     /// # Errors
     /// A line could not be written.
     pub(super) fn shown(&mut self) -> Result<(), NotShown> {
-        self.failed
-            .take()
-            .map_or(Ok(()), |error| Err(NotShown(error)))
+        self.lines.shown()
     }
 
     pub(super) fn loaded_in(&mut self, seconds: f64) {
@@ -123,18 +114,6 @@ impl Screen {
         line.trim_end_matches(';').to_owned()
     }
 }
-
-/// The demo's lines could not be written to standard output, and it has ended.
-#[derive(Debug)]
-pub struct NotShown(pub io::Error);
-
-impl fmt::Display for NotShown {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cannot write the output: {}", self.0)
-    }
-}
-
-impl std::error::Error for NotShown {}
 
 /// What a second has to say beside its hit rate.
 fn words(second: &Second) -> String {
@@ -191,7 +170,7 @@ impl Watch for Lane<'_> {
     }
 
     fn is_gone(&self) -> bool {
-        lock(self.screen).failed.is_some()
+        lock(self.screen).lines.is_gone()
     }
 }
 
@@ -218,7 +197,7 @@ mod tests {
             bars: None,
             latest: [None, None],
             seconds: 1,
-            failed: None,
+            lines: Lines::default(),
         };
         screen.second(1, &second(0.125, None));
         screen.second(0, &second(0.75, Some(1 << 20)));

@@ -11,7 +11,7 @@ use super::{Ranks, Shape};
 use crate::keys::{Permutation, scramble};
 
 /// Share of a hotspot's operations that go to its hot set.
-const HOT_SHARE: f64 = 0.95;
+pub(super) const HOT_SHARE: f64 = 0.95;
 
 /// Skew of `latest`, as in YCSB.
 pub(crate) const LATEST_THETA: f64 = 0.99;

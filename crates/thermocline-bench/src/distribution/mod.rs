@@ -10,6 +10,7 @@
 
 mod chooser;
 mod cluster;
+mod popularity;
 mod ranks;
 mod stages;
 mod syntax;

@@ -60,6 +60,18 @@ impl Ranks {
         &self.name
     }
 
+    /// How many there are.
+    pub(super) fn ranks(&self) -> u64 {
+        self.ranks
+    }
+
+    /// How many ranks have the same count, and that count.
+    pub(super) fn alike(&self) -> impl Iterator<Item = (u64, u64)> {
+        let ends = self.steps.iter().skip(1).map(|step| step.first);
+        let steps = self.steps.iter().zip(ends.chain([self.ranks]));
+        steps.map(|(step, end)| (end - step.first, step.count))
+    }
+
     pub(super) fn parse(name: &str, text: &str) -> Result<Self> {
         let mut steps: Vec<Step> = Vec::new();
         let (mut ranks, mut accesses) = (0u64, 0u64);

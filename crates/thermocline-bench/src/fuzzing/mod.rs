@@ -68,9 +68,12 @@ pub fn settings(bytes: &[u8]) {
     }
 }
 
-/// Prints a distribution, and asks it for a stage at any time.
+/// Prints a distribution, and asks it for a stage at any time and for popular records.
 fn used(stages: Stages) {
     let _ = stages.to_string();
+    for stage in stages.stages() {
+        let _ = stage.shape.popularity(1000);
+    }
     for progress in [0.0, 0.5, 1.0, f64::NAN] {
         assert!(stages.at(progress) < stages.stages().len(), "no such stage");
     }

@@ -40,6 +40,14 @@ pub enum Format {
     OracleGeneral,
 }
 
+impl Format {
+    /// Whether keys that are near each other in the trace have numbers that are. Of text keys a
+    /// trace keeps a hash.
+    pub(crate) fn keeps_key_order(self) -> bool {
+        matches!(self, Format::Cache2k | Format::OracleGeneral)
+    }
+}
+
 /// The bits of an access that hold the number of its key. The others hold its action.
 const KEY_BITS: u32 = 30;
 
@@ -167,6 +175,22 @@ impl Trace {
     /// The lengths of its records' values. `usual` for those that it does not tell.
     pub(crate) fn value_lens(&self, usual: usize) -> ValueLens {
         ValueLens::by_key(usual, Arc::clone(&self.value_lens))
+    }
+
+    /// Its distinct keys, by number.
+    pub(crate) fn keys(&self) -> &[u64] {
+        &self.keys
+    }
+
+    /// How often each of its records is read, by the number of the key.
+    pub(crate) fn reads(&self) -> Vec<u64> {
+        let mut reads = vec![0; self.keys.len()];
+        for (action, number) in self.accesses.iter().map(|access| unpack(*access)) {
+            if let (Action::Read, Some(reads)) = (action, reads.get_mut(number)) {
+                *reads += 1;
+            }
+        }
+        reads
     }
 
     /// What operation `index` does, and to which record, if each access is replayed under `copies`

@@ -163,6 +163,7 @@ pub(super) fn figures(report: &CostReport) -> Json {
         "budget": report.budget,
         "hit_rate": report.hit_rate,
         "mean_latency_us": report.mean_latency.map(|mean| mean.as_secs_f64() * 1e6),
+        "prices": report.prices,
         "now": report.now,
         "dollars_per_month": report.dollars_per_month,
         "data_bytes": report.data_bytes,

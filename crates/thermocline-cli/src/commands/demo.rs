@@ -9,7 +9,8 @@ use crate::failure::Failure;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  thermocline demo")]
+  thermocline demo
+  thermocline demo --cost")]
 pub(crate) struct Args {
     #[command(flatten)]
     demo: DemoArgs,
@@ -17,10 +18,12 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     // The demo prints as it goes; its report has been shown by then.
-    let reports = thermocline_bench::demo(&args.demo);
-    reports.map_err(|error| match error.downcast() {
+    let shown = match args.demo.cost {
+        true => thermocline_bench::demo_cost(&args.demo).map(drop),
+        false => thermocline_bench::demo(&args.demo).map(drop),
+    };
+    shown.map_err(|error| match error.downcast() {
         Ok(NotShown(error)) => Failure::Output(error),
         Err(error) => Failure::Bench(error),
-    })?;
-    Ok(())
+    })
 }

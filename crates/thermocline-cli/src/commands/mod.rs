@@ -15,6 +15,7 @@ pub(crate) mod hot;
 pub(crate) mod inspect;
 pub(crate) mod keyspaces;
 pub(crate) mod load;
+pub(crate) mod plan;
 pub(crate) mod put;
 pub(crate) mod repair;
 pub(crate) mod restore;

@@ -9,6 +9,7 @@ mod maintenance;
 mod mistakes;
 mod open_files;
 mod output;
+mod plan;
 mod reading;
 mod records;
 mod rescue;

@@ -20,6 +20,8 @@ pub struct CostReport {
     /// How long point reads took of late on average. None if hardly any were measured: one in
     /// sixteen is.
     pub mean_latency: Option<Duration>,
+    /// What a GB of each tier costs in a month.
+    pub prices: Vec<f64>,
     /// Dollars now. Every byte of files and copies counts, obsolete ones that readers hold
     /// included.
     pub now: f64,
@@ -36,7 +38,8 @@ pub struct CostReport {
     pub moving_bytes: u64,
     /// Why the store costs more than the target; none if it does not, or if tables are on the way.
     pub held_up_by: Option<String>,
-    /// What each target would buy, from the cheapest on, as tables are read of late.
+    /// What each target would buy, from the cheapest on, as tables are read of late. Until reads
+    /// have been counted for a second since the opening, of those reads that a disk answers.
     pub curve: Vec<CurvePoint>,
     /// Bytes of the first tier that placement by hotness has filled with files.
     pub fast_room_records_bytes: u64,

@@ -97,6 +97,7 @@ fn hotrap() -> HotRapMetrics {
 fn cost() -> CostReport {
     CostReport {
         target: Target::Cost(0.3125),
+        prices: vec![0.5, 0.125],
         budget: Some(0.2),
         hit_rate: Some(0.9),
         mean_latency: Some(std::time::Duration::from_micros(700)),

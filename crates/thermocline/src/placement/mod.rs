@@ -44,4 +44,5 @@ pub(crate) use rooms::FastRooms;
 use router::DOWN;
 pub(crate) use router::{Moved, Output, Router, Source, UP};
 pub(crate) use shares::Shares;
+pub use space_plan::PlannedSpace;
 pub(crate) use space_plan::{SpacePlan, planned_log};

@@ -1,6 +1,54 @@
 //! How the fast tier's room is divided.
 
+use crate::error::Result;
 use crate::options::{MEMTABLES, Options, Resolved};
+
+/// What a store takes of the first tier beside the records that it keeps there, in bytes
+/// ([`Options::planned_space`]).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PlannedSpace {
+    /// The log of all that is in memtables.
+    pub log: u64,
+    /// New tables until they are compacted.
+    pub l0: u64,
+    /// What a compaction writes beside what it replaces. It is there for a moment only.
+    pub job: u64,
+    /// The most that records take that count as hot. None unless placement is by hotness.
+    pub hot_set: Option<u64>,
+}
+
+impl PlannedSpace {
+    fn new(options: &Options, sizes: &Resolved, room: u64) -> Self {
+        let hot_set = |share: f64| (room as f64 * share) as u64;
+        Self {
+            log: planned_log(sizes),
+            l0: sizes.l0_trigger as u64 * sizes.memtable_size,
+            // The output of one compaction from level to level, whose inputs stay until it is
+            // installed. A larger job, such as L0's, first makes room by moving tables of Lf down.
+            job: (options.level_ratio + 2) * sizes.table_size,
+            hot_set: options.hotrap().map(|hotrap| hot_set(hotrap.hot_set_max)),
+        }
+    }
+}
+
+impl Options {
+    /// What a store with these settings would take of its first tier beside the records that it
+    /// keeps there. So one can tell what a fast disk is good for before there is one.
+    ///
+    /// ```
+    /// let space = thermocline::Options::two_tiers("/fast", 1 << 30, "/slow").planned_space()?;
+    /// assert_eq!((space.log, space.job), (32 << 20, 80 << 20));
+    /// # Ok::<(), thermocline::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Options::validate`].
+    pub fn planned_space(&self) -> Result<PlannedSpace> {
+        let sizes = self.resolve()?;
+        Ok(PlannedSpace::new(self, &sizes, self.tiers[0].capacity))
+    }
+}
 
 /// How the room on the fast tier is spent (I8). All in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,11 +68,7 @@ pub(crate) struct SpacePlan {
 impl SpacePlan {
     /// How `room` bytes of the fast tier are spent.
     pub(crate) fn new(options: &Options, sizes: &Resolved, room: u64) -> Self {
-        let log = planned_log(sizes);
-        let l0 = sizes.l0_trigger as u64 * sizes.memtable_size;
-        // The output of one compaction from level to level, whose inputs stay until it is
-        // installed. A larger job, such as L0's, first makes room by moving tables of Lf down.
-        let job = (options.level_ratio + 2) * sizes.table_size;
+        let PlannedSpace { log, l0, job, .. } = PlannedSpace::new(options, sizes, room);
         // On a tiny tier all of that may be more than there is. Then half of the tier goes to the
         // levels, and jobs that find no room write to the last tier.
         let levels = room.saturating_sub(log + l0 + job).max(room / 2);
@@ -55,6 +99,23 @@ pub(crate) fn planned_log(sizes: &Resolved) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The example of docs/architecture.md, "Tiers and space".
+    #[test]
+    fn what_is_beside_the_records_follows_from_the_capacity() {
+        let mut options = Options::two_tiers("/f", 1 << 30, "/s");
+        let space = options.planned_space().unwrap();
+        assert_eq!(
+            (space.log, space.l0, space.job),
+            (32 << 20, 40 << 20, 80 << 20)
+        );
+        assert_eq!(space.hot_set, Some((1 << 30) / 10 * 7 + 2));
+        options.placement = crate::options::Placement::ByTable;
+        let space = options.planned_space().unwrap();
+        assert_eq!((space.l0, space.hot_set), (48 << 20, None));
+        options.tiers[0].capacity = 1 << 10;
+        assert!(options.planned_space().is_err());
+    }
 
     #[test]
     fn levels_get_most_of_the_tier_and_leave_room_for_the_rest() {

@@ -165,9 +165,10 @@ impl Engine {
     }
 
     fn cost_at(&self, prices: Vec<f64>, with_curve: bool) -> CostReport {
-        let bill = self.bill(prices);
+        let bill = self.bill(prices.clone());
         let mut report = CostReport {
             target: self.target.get(),
+            prices,
             now: bill.per_gb(),
             dollars_per_month: bill.dollars(),
             data_bytes: bill.data,

@@ -9,10 +9,10 @@ use crate::engine::Engine;
 use crate::metrics::{CostReport, CurvePoint};
 
 /// The part of `reads` a second that need no slow tier, when `slow` do.
-fn hit_rate(slow: f64, reads: Option<f64>) -> f64 {
-    match reads.filter(|reads| *reads > 0.0) {
-        Some(reads) => (1.0 - slow / reads).clamp(0.0, 1.0),
-        None => 0.0,
+fn hit_rate(slow: f64, reads: f64) -> f64 {
+    match reads > 0.0 {
+        true => (1.0 - slow / reads).clamp(0.0, 1.0),
+        false => 0.0,
     }
 }
 
@@ -36,7 +36,10 @@ impl ByTable {
         if !with_curve {
             return;
         }
-        let reads = self.reads.lock().rate();
+        // Heat outlasts a closing, and the count of reads does not. A store that was just opened
+        // tells of the reads that a disk has answered.
+        let of_tables = || stock.candidates.iter().map(|table| table.rate).sum();
+        let reads = self.reads.lock().rate().unwrap_or_else(of_tables);
         report.curve = (0..=POINTS)
             .map(|point| {
                 let budget = most * f64::from(point) / f64::from(POINTS);

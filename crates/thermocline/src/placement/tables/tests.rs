@@ -323,6 +323,19 @@ fn a_hit_rate_that_cannot_be_had_is_named_with_what_can() {
     assert!(said.contains("hit rate of about 0."), "{said}");
 }
 
+/// Regression: a store that was closed had a curve of zeros at its next opening, though it knew
+/// which tables are read. A tool that opens a store to ask for its cost sees no reads of its own.
+#[test]
+fn a_store_that_was_just_opened_has_the_curve_of_its_reads_so_far() {
+    let store = Store::filled();
+    store.read(0..900, 10);
+    let report = store.reopen(options()).db.cost().unwrap();
+    // A tenth of the data gets all reads: three of twenty steps hold it and what is beside it.
+    assert_eq!(report.curve[0].hit_rate, 0.0, "nothing is on the fast tier");
+    assert!(report.curve[3].hit_rate > 0.9, "{:?}", report.curve);
+    assert_eq!(report.prices.len(), 2);
+}
+
 /// The part of reads that migrations cost shows in counters of their own.
 #[test]
 fn migrations_have_counters_of_their_own() {
