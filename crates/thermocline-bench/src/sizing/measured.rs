@@ -62,8 +62,9 @@ impl Report {
         );
         let [first, .., last] = &report.curve[..] else {
             bail!(
-                "its curve is empty: placement by hotness keeps none; \
-                 give --trace FILE, or --keys, --value-size and --distribution"
+                "its curve is empty. Placement by hotness has one while reads are counted: have the program \
+                 that reads the store write its `Db::cost`; or give --trace FILE, or --keys, --value-size \
+                 and --distribution"
             );
         };
         ensure!(
