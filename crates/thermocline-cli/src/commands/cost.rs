@@ -54,9 +54,9 @@ pub(crate) struct Args {
     )]
     price_slow: Vec<f64>,
 
-    /// What the store may cost, cost:DOLLARS for a GB and month, or what it is to reach for the least
-    /// money: hit-rate:PART of point reads without the slow tier, or latency:TIME of one on average;
-    /// or none
+    /// What the store may cost, cost:DOLLARS for a GB and month, or what it is to reach for the
+    /// least money: hit-rate:PART of point reads without the slow tier, or latency:TIME of one on
+    /// average; or none
     #[arg(long, value_name = "TARGET", value_parser = target)]
     set: Option<Target>,
 
