@@ -188,11 +188,14 @@ fn to_text(report: &CostReport) -> String {
             report.dollars_per_month,
             size::show(report.data_bytes)
         ),
-        format!(
+    ];
+    // Without data, or where nothing can move, there are no bounds.
+    if report.data_bytes > 0 && report.ceiling > 0.0 {
+        lines.push(format!(
             "possible {:.4} to {:.4} $/GB/month",
             report.floor, report.ceiling
-        ),
-    ];
+        ));
+    }
     if let (Target::HitRate(_) | Target::Latency(_), Some(budget)) = (report.target, report.budget)
     {
         lines.push(format!(

@@ -123,7 +123,11 @@ impl ByTable {
             return;
         };
         end_epoch_of_tables(engine, length);
-        if self.ended.fetch_add(1, Ordering::Relaxed) % SPAN == 0 {
+        if self
+            .ended
+            .fetch_add(1, Ordering::Relaxed)
+            .is_multiple_of(SPAN)
+        {
             engine.fast().begin_span();
         }
         let mut reads = self.reads.lock();

@@ -27,8 +27,11 @@ impl ByTable {
         self.counted.add_to(report);
         report.moving_bytes = self.moving_bytes(engine);
         self.reads.lock().add_to(report);
-        let Some(bill) = &stock.bill else { return };
-        let data = bill.data.max(1) as f64;
+        // Of a store without data a GB has no price.
+        let Some(bill) = stock.bill.as_ref().filter(|bill| bill.data > 0) else {
+            return;
+        };
+        let data = bill.data as f64;
         let ladder = Ladder::new(&stock.tiers);
         report.floor = stock.floor(&ladder) / data;
         let most = ladder.most(&stock.candidates);

@@ -309,6 +309,14 @@ fn a_hit_rate_and_a_latency_are_had_for_the_least_money() {
 }
 
 #[test]
+fn a_store_without_data_has_no_bounds() {
+    let store = Store::on(Arc::new(Memory::new()), options());
+    let report = store.db.cost().unwrap();
+    assert_eq!((report.now, report.floor, report.ceiling), (0.0, 0.0, 0.0));
+    assert_eq!(report.curve, []);
+}
+
+#[test]
 fn a_hit_rate_that_cannot_be_had_is_named_with_what_can() {
     let mut options = options();
     options.tiers[0].capacity = 2 << 20;
