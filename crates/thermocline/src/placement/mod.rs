@@ -14,6 +14,7 @@ mod fast_levels;
 mod flash_cache;
 mod hotrap;
 mod keyspace;
+mod most_of_late;
 mod opening;
 mod past_f;
 mod policy;

@@ -18,6 +18,7 @@ use crate::error::Result;
 use crate::executor::{Job, Lane, Step};
 use crate::metrics::{Activity, CostReport, Purpose};
 use crate::placement::epochs::Epochs;
+use crate::placement::most_of_late::MostOfLate;
 use crate::placement::price::{Bill, Reads};
 use crate::points::point;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -69,6 +70,8 @@ pub(super) struct Governor {
     looks: Mutex<u32>,
     trial: Mutex<Trial>,
     pub(super) reads: Mutex<Reads>,
+    /// Bytes that jobs have written beside what they replace.
+    beside: Mutex<MostOfLate>,
 }
 
 impl HotRap {
@@ -125,7 +128,11 @@ impl HotRap {
         let Some(bill) = self.bill(engine) else {
             return;
         };
-        let paid = paid_on_first(&bill, dollars, fast.capacity());
+        // What jobs write beside what they replace is there for a moment, but paid for.
+        let now = engine.clock.now();
+        let unfinished = fast.unfinished_bytes() as f64;
+        let beside = self.governor.beside.lock().note(now, unfinished);
+        let paid = paid_on_first(&bill, dollars, fast.capacity()).saturating_sub(beside as u64);
         let files = fast.file_bytes().saturating_sub(fast.unfinished_bytes());
         let others = files.saturating_sub(engine.bytes_of_last_levels());
         let worth = self.ralt.may_be_worth() as f64 / self.expansion(engine) / HOT_SHARE;

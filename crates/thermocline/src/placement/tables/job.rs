@@ -48,7 +48,7 @@ impl ByTable {
         let latencies = self.reads.lock().latencies();
         let stock = Stock::take(engine, since_target, latencies);
         let mut queue = self.queue.lock();
-        let beside = queue.note_beside(engine.clock.now(), stock.beside);
+        let beside = queue.beside.note(engine.clock.now(), stock.beside);
         let budget = stock.budget(dollars, beside);
         self.keep_tails(engine, &stock, budget);
         let budget = (budget - stock.copies).max(0.0);
