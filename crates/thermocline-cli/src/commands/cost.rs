@@ -1,7 +1,7 @@
 //! `thermocline cost`.
 
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value as Json, json};
 use thermocline::metrics::CostReport;
@@ -15,6 +15,9 @@ use crate::store::StoreArgs;
 
 /// How often a store is asked whether its tables have come to rest.
 const LOOK: Duration = Duration::from_millis(200);
+
+/// For how long a store that does nothing may have something left to move.
+const PATIENCE: Duration = Duration::from_secs(15);
 
 /// By how much the bill may be above the target, as a part of it.
 const ALLOWED: f64 = 1.02;
@@ -123,11 +126,19 @@ fn prices(args: &Args) -> Result<Vec<f64>, Failure> {
 /// Waits until nothing is left to move.
 fn settle(db: &Db) -> Result<(), Failure> {
     let bar = progress::spinner("moving tables");
+    let (mut least, mut since) = (u64::MAX, Instant::now());
     loop {
         db.wait_idle()?;
         let report = db.cost()?;
         let is_done = report.moving_bytes == 0 && (is_met(&report) || report.held_up_by.is_some());
         if is_done {
+            break;
+        }
+        if report.moving_bytes < least {
+            (least, since) = (report.moving_bytes, Instant::now());
+        }
+        // Nothing runs, and what is left does not become less: whoever waits would wait for ever.
+        if since.elapsed() > PATIENCE {
             break;
         }
         bar.set_message(format!(

@@ -144,7 +144,10 @@ impl Engine {
         TierMetrics {
             path: tier.options.path.clone(),
             capacity: tier.capacity(),
-            price_per_gb_month: tier.options.price_per_gb_month,
+            price_per_gb_month: tier.options.price_per_gb_month.or_else(|| {
+                let kept = self.target.prices()?;
+                kept.get(usize::from(tier.index)).copied()
+            }),
             file_bytes: tier.file_bytes() + tier.copied_bytes(),
             reserved_bytes: tier.reserved_bytes(),
             table_bytes: self.all_trees().iter().map(on_tier).sum(),

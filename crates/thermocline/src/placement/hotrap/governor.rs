@@ -210,6 +210,13 @@ impl HotRap {
         Some(bill)
     }
 
+    /// Bytes of the data of `bill` that are there twice.
+    fn bytes_twice(&self, bill: &Bill) -> u64 {
+        let twice = f64::from_bits(self.governor.twice.load(Ordering::Relaxed));
+        // What is left of the data was counted once.
+        (bill.data as f64 / (1.0 - twice).max(0.01) * twice) as u64
+    }
+
     /// Adds to `report` what this placement knows.
     pub(super) fn add_cost(&self, engine: &Engine, report: &mut CostReport, with_curve: bool) {
         self.governor.reads.lock().add_to(report);
@@ -222,7 +229,9 @@ impl HotRap {
         let files = fast.file_bytes();
         report.fast_room_records_bytes = files;
         report.fast_room_tables_bytes = fast.copied_bytes();
-        report.floor = bill.with_first(files.saturating_sub(last)).per_gb();
+        // Copies are on the slow tier, too, and so are records that came up.
+        let twice = self.bytes_twice(&bill).saturating_add(fast.copied_bytes());
+        report.floor = bill.moved_down(files.saturating_sub(last), twice).per_gb();
         // More than if all of it were on the fast disk is no target.
         let most = bill.with_first(fast.capacity()).per_gb();
         report.ceiling = most.min(bill.first_price());

@@ -33,6 +33,17 @@ impl Bill {
         other
     }
 
+    /// The bill if all but `kept` bytes of the first tier went to the last one, where `twice` of
+    /// them are already.
+    pub(crate) fn moved_down(&self, kept: u64, twice: u64) -> Self {
+        let mut other = self.with_first(kept);
+        let first = self.bytes.first().copied().unwrap_or(0);
+        if let Some(last) = other.bytes.last_mut() {
+            *last += first.saturating_sub(kept).saturating_sub(twice);
+        }
+        other
+    }
+
     /// What the store costs in a month, in dollars.
     pub(crate) fn dollars(&self) -> f64 {
         self.amount() / GB
@@ -92,5 +103,15 @@ mod tests {
         let junk = Bill::of([0.5, 0.1], [1 << 30, 7 << 30], 4 << 30);
         assert!(near(junk.per_gb(), 0.3));
         assert_eq!(Bill::of([0.5, 0.1], [100, 0], 0).per_gb(), 0.0);
+    }
+
+    #[test]
+    fn what_goes_down_is_paid_for_there_unless_it_is_there_already() {
+        let bill = Bill::of([0.5, 0.1], [400, 600], 1000);
+        let all = bill.moved_down(100, 0);
+        assert_eq!(all, Bill::of([0.5, 0.1], [100, 900], 1000));
+        let some = bill.moved_down(100, 250);
+        assert_eq!(some, Bill::of([0.5, 0.1], [100, 650], 1000));
+        assert_eq!(bill.moved_down(100, 5000).bytes, [100, 600]);
     }
 }
