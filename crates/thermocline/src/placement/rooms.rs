@@ -99,12 +99,7 @@ impl Engine {
         let plan = SpacePlan::new(&self.options, &self.sizes, room);
         let planned = plan.levels;
         let hot = self.placement.room_of_last_levels(self, &shares, room);
-        // A target is kept to where that is less, down to what a crossing needs.
-        let least = match self.target.dollars() {
-            None => planned / 4,
-            Some(_) => (planned / 4).min(2 * self.sizes.table_size),
-        };
-        let hot = hot.map(|room| room.max(least));
+        let hot = hot.map(|room| room.max(planned / 4));
         let ratio = self.options.level_ratio;
         FastRooms {
             shares,

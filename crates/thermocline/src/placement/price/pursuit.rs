@@ -138,7 +138,7 @@ impl Pursuit {
                     false => 1.0 - MOST_DOWN * (2.0 * off).min(1.0),
                 };
                 let next = next.max(self.dollars * factor);
-                next.clamp(least.cost, most.cost)
+                next.max(least.cost).min(most.cost)
             }
             None => most.cost,
         };
