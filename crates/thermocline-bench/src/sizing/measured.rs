@@ -138,7 +138,7 @@ impl Offer for Measured<'_> {
         }
         let hit_rate = self.report.hit_rate(cost);
         Ok(Point {
-            placement: Layout::Tables,
+            placement: Layout::Store,
             cost,
             dollars_per_month: cost * self.data / 1e9,
             fast_bytes: (cost - self.report.floor) * self.data / (fast - slow),

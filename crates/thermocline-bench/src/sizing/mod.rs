@@ -38,6 +38,8 @@ pub struct Sizing {
     pub by_records: Vec<Point>,
     /// The same with the tables that are read most. Empty if that is not known.
     pub by_tables: Vec<Point>,
+    /// The same with the placement that a store has, as its curve says. Empty without a curve.
+    pub by_store: Vec<Point>,
     /// What was assumed, in sentences.
     pub assumptions: Vec<String>,
     /// The cheapest for a wanted time of a read, if one was wanted.
@@ -78,12 +80,8 @@ fn told(args: &SizingArgs) -> Result<Sizing> {
             data: args.data_size.map_or(report.data(), |bytes| bytes as f64),
             reads,
         };
-        let mut sizing = Sizing::new(
-            "tables of a store, as they are read of late",
-            store.data,
-            disks,
-        );
-        sizing.by_tables = points(&store)?;
+        let mut sizing = Sizing::new("a store, as it is read of late", store.data, disks);
+        sizing.by_store = points(&store)?;
         sizing.assumptions = text::of_a_store();
         sizing.look_for(args, disks, reads, [Some(&store as _), None])?;
         return Ok(sizing);
@@ -123,6 +121,7 @@ impl Sizing {
             disk_read_us: disks.latencies.map(|seconds| seconds * 1e6),
             by_records: Vec::new(),
             by_tables: Vec::new(),
+            by_store: Vec::new(),
             assumptions: Vec::new(),
             wanted: None,
         }

@@ -52,6 +52,8 @@ pub enum Layout {
     Records,
     /// Over both, the tables that are read most on the fast one.
     Tables,
+    /// Over both, as a store that is there places them.
+    Store,
     /// All on the fast one, and there is no slow one.
     OneDisk,
 }

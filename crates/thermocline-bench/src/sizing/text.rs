@@ -80,6 +80,10 @@ impl fmt::Display for Sizing {
                 "Placement by table: the tables that are read most are on the fast disk",
                 &self.by_tables,
             ),
+            (
+                "As the store places its data: by record or by table",
+                &self.by_store,
+            ),
         ] {
             if !points.is_empty() {
                 write!(f, "\n{title}\n{}", table(points))?;
@@ -145,16 +149,16 @@ impl Wanted {
         let how = match point.placement {
             Layout::OneDisk => "all on the fast disk, and no slow one".to_owned(),
             layout => {
-                let kind = if layout == Layout::Records {
-                    "record"
-                } else {
-                    "table"
+                let placed = match layout {
+                    Layout::Records => "placement by record",
+                    Layout::Tables => "placement by table",
+                    _ => "as the store places its data",
                 };
                 let capacity = point
                     .fast_capacity
                     .map(|capacity| format!(" (a capacity of {})", bytes(capacity)));
                 format!(
-                    "placement by {kind}, {} on the fast disk{}, {:.1} % of the reads without the slow one",
+                    "{placed}, {} on the fast disk{}, {:.1} % of the reads without the slow one",
                     bytes(point.fast_bytes),
                     capacity.unwrap_or_default(),
                     point.hit_rate * 100.0

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value as Json, json};
 use thermocline::metrics::CostReport;
-use thermocline::{Db, Target};
+use thermocline::{Db, Error, Target};
 
 use crate::failure::Failure;
 use crate::output;
@@ -18,6 +18,10 @@ const LOOK: Duration = Duration::from_millis(200);
 
 /// For how long a store that does nothing may have something left to move.
 const PATIENCE: Duration = Duration::from_secs(15);
+
+/// For how long what holds a target up has to be said before it is believed. A store looks once a
+/// second at what it costs, and may have begun nothing yet.
+const BELIEF: Duration = Duration::from_secs(3);
 
 /// By how much the bill may be above the target, as a part of it.
 const ALLOWED: f64 = 1.02;
@@ -45,7 +49,12 @@ pub(crate) struct Args {
     store: StoreArgs,
 
     /// Price of the fast tier in $/GB/month [default: as the target was set with]
-    #[arg(long, value_name = "DOLLARS", requires = "price_slow")]
+    #[arg(
+        long,
+        value_name = "DOLLARS",
+        requires = "price_slow",
+        allow_negative_numbers = true
+    )]
     price_fast: Option<f64>,
 
     /// Price of the slow tier in $/GB/month; of several, one for each --slow
@@ -53,7 +62,8 @@ pub(crate) struct Args {
         long,
         value_name = "DOLLARS",
         value_delimiter = ',',
-        requires = "price_fast"
+        requires = "price_fast",
+        allow_negative_numbers = true
     )]
     price_slow: Vec<f64>,
 
@@ -63,7 +73,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TARGET", value_parser = target)]
     set: Option<Target>,
 
-    /// Keep the store open until nothing is left to move for the target
+    /// Keep the store open until nothing is left to move for a target in dollars
     #[arg(long)]
     until_settled: bool,
 
@@ -93,17 +103,23 @@ fn target(text: &str) -> Result<Target, String> {
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let prices = prices(args)?;
+    if args.until_settled && matches!(args.set, Some(Target::HitRate(_) | Target::Latency(_))) {
+        return Err(Failure::usage(
+            "--until-settled waits for a target in dollars: how reads are, the store finds out while a \
+             program reads it",
+        ));
+    }
     let db = match args.set.is_some() || args.until_settled {
         true => args.store.open_at(&prices)?,
         false => args.store.open_to_read_at(&prices)?,
     };
     if let Some(target) = args.set {
-        db.set_target(target)?;
+        db.set_target(target).map_err(explained)?;
     }
     if args.until_settled {
         settle(&db)?;
     }
-    let report = db.cost()?;
+    let report = db.cost().map_err(explained)?;
     output::say(args.json, &to_json(&report), to_text(&report))?;
     Ok(db.close()?)
 }
@@ -113,6 +129,11 @@ fn prices(args: &Args) -> Result<Vec<f64>, Failure> {
     let Some(fast) = args.price_fast else {
         return Ok(Vec::new());
     };
+    if args.store.is_one_tier() {
+        return Err(Failure::usage(
+            "a store of one tier costs what that tier costs, and has nothing to choose",
+        ));
+    }
     let slow = args.store.slow().len();
     if args.price_slow.len() != slow {
         return Err(Failure::usage(format!(
@@ -120,25 +141,46 @@ fn prices(args: &Args) -> Result<Vec<f64>, Failure> {
             args.price_slow.len()
         )));
     }
-    Ok([&[fast][..], &args.price_slow].concat())
+    let prices = [&[fast][..], &args.price_slow].concat();
+    match prices.is_sorted_by(|faster, slower| faster > slower) {
+        true => Ok(prices),
+        false => Err(Failure::usage(format!(
+            "prices are {prices:?}, the fastest tier's first; each tier has to be dearer than the next",
+        ))),
+    }
+}
+
+/// Says which flags name the prices that an engine misses.
+fn explained(error: Error) -> Failure {
+    match &error {
+        Error::InvalidOption { reason, .. } if reason.contains("has no price") => Failure::Store {
+            error,
+            hint: Some("name the prices with --price-fast and --price-slow".to_owned()),
+        },
+        _ => error.into(),
+    }
 }
 
 /// Waits until nothing is left to move.
 fn settle(db: &Db) -> Result<(), Failure> {
     let bar = progress::spinner("moving tables");
-    let (mut least, mut since) = (u64::MAX, Instant::now());
+    let (mut left, mut least, mut since) = (u64::MAX, f64::MAX, Instant::now());
     loop {
         db.wait_idle()?;
         let report = db.cost()?;
-        let is_done = report.moving_bytes == 0 && (is_met(&report) || report.held_up_by.is_some());
-        if is_done {
+        if report.moving_bytes == 0 && is_met(&report) {
             break;
         }
-        if report.moving_bytes < least {
-            (least, since) = (report.moving_bytes, Instant::now());
+        if report.moving_bytes < left || report.now < least {
+            left = left.min(report.moving_bytes);
+            (least, since) = (least.min(report.now), Instant::now());
         }
-        // Nothing runs, and what is left does not become less: whoever waits would wait for ever.
-        if since.elapsed() > PATIENCE {
+        // Nothing runs, and it costs no less: whoever waits would wait for ever.
+        let patience = match report.held_up_by {
+            Some(_) => BELIEF,
+            None => PATIENCE,
+        };
+        if since.elapsed() > patience {
             break;
         }
         bar.set_message(format!(

@@ -12,8 +12,9 @@ Examples:
   thermocline plan --keys 100000000 --value-size 1000 --distribution zipfian:0.99 --reads 5000 \\
       --price-fast 0.528 --price-slow 0.045 --latency 2ms
   thermocline plan --trace kvcache.csv --format metakv --price-fast 0.528 --price-slow 0.045
-  thermocline cost --fast /nvme/db --slow /hdd/db --fast-capacity 1GiB --json > cost.json
   thermocline plan --curve cost.json --latency 2ms
+
+cost.json is what a program that reads a store writes of its `Db::cost`; docs/cost.md has the fields.
 
 For ten prices from the least to all on the fast disk: what the data cost in a month, how much of the
 fast disk they take, and which part of the reads needs no slow disk. Prices are dollars per GB (10^9

@@ -2,7 +2,7 @@
 
 use thermocline::{Db, Placement};
 
-use crate::common::Store;
+use crate::common::{Store, run};
 
 const PRICES: [&str; 4] = ["--price-fast", "0.5", "--price-slow", "0.1"];
 
@@ -24,7 +24,9 @@ fn by_table() -> Store {
 #[test]
 fn a_target_is_set_and_kept_and_the_tables_move() {
     let store = by_table();
-    store.run("cost", &[]).fails(2, &["tier 0 has no price"]);
+    store
+        .run("cost", &[])
+        .fails(2, &["tier 0 has no price", "--price-fast"]);
     let before = store.run("cost --json", &PRICES).json();
     assert_eq!(before["target"], "none");
     assert!(before["now"].as_f64() > Some(0.45), "{before}");
@@ -90,9 +92,17 @@ fn a_target_that_cannot_be_is_refused_with_what_could() {
     set("0.2").fails(2, &["write cost:0.05"]);
     set("latency:0ms").fails(2, &["no time"]);
     set("hit-rate:1.5").fails(2, &["from 0 to 1"]);
+    let settled = [&PRICES[..], &["--set", "hit-rate:0.9", "--until-settled"]].concat();
+    store.run("cost", &settled).fails(2, &["in dollars"]);
     store
         .run("cost", &["--price-fast", "0.5"])
         .fails(2, &["--price-slow"]);
+    store
+        .run("cost --price-fast 0.5 --price-slow -0.1", &[])
+        .fails(2, &["at least 0"]);
+    store
+        .run("cost --price-fast 0.1 --price-slow 0.1", &[])
+        .fails(2, &["dearer than the next"]);
     store
         .run("cost", &["--price-fast", "0.5", "--price-slow", "0.1,0.05"])
         .fails(2, &["2 prices", "1 slow"]);
@@ -110,4 +120,28 @@ fn a_target_that_cannot_be_is_refused_with_what_could() {
         )
         .fails(2, &["dearer than the next"]);
     set("none").ok();
+}
+
+/// Whoever waits gets the target, although a store looks only once a second at what it costs: what
+/// holds it up was believed before it had looked.
+#[test]
+fn a_store_by_records_comes_to_its_target_before_the_command_ends() {
+    let store = Store::new();
+    let mut options = store.options();
+    options.tiers[0].capacity = 8 << 20;
+    let db = Db::open(options).expect("a new store");
+    let scattered = |number: u32| number.wrapping_mul(0x9e37_79b1).to_be_bytes();
+    for number in 0..15_000_u32 {
+        // What no compression makes smaller.
+        let words = (0..250).map(|word| scattered(number * 250 + word));
+        let value = words.flatten().collect::<Vec<u8>>();
+        db.put(scattered(number), value).expect("it is written");
+    }
+    db.close().expect("it is closed");
+    let [fast, slow] = [store.fast(), store.slow()].map(|path| path.display().to_string());
+    let flags = ["--fast", &fast, "--slow", &slow, "--fast-capacity", "8MiB"];
+    let set = ["--set", "cost:0.12", "--until-settled"];
+    let line = [&["cost", "--json"][..], &flags, &PRICES, &set].concat();
+    let after = run(&line).json();
+    assert!(after["now"].as_f64() <= Some(0.1224), "{after}");
 }

@@ -126,7 +126,7 @@ fn a_closed_store_tells_what_its_reads_are_worth() {
     std::fs::write(&path, &report).expect("written");
     let path = path.to_str().expect("UTF-8");
     let json = plan("--json --latency 1ms --curve", &[path]).json();
-    let points = points(&json, "by_tables");
+    let points = points(&json, "by_store");
     assert_eq!(points.len(), 10);
     assert!(
         points.is_sorted_by(|a, b| a.0 < b.0 && a.1 <= b.1),
@@ -151,7 +151,21 @@ fn a_closed_store_tells_what_its_reads_are_worth() {
     stdin.write_all(report.as_bytes()).expect("it reads");
     drop(stdin);
     let text = Run::new(child.wait_with_output().expect("the command ends")).ok();
-    assert!(text.contains("Placement by table"), "{text}");
+    assert!(text.contains("As the store places its data"), "{text}");
+}
+
+/// Programs write such reports by hand.
+#[test]
+fn the_report_that_the_document_shows_is_taken() {
+    let document = include_str!("../../../../docs/cost.md");
+    let (_, report) = document.split_once("```json\n").expect("it shows one");
+    let (report, _) = report.split_once("```").expect("it ends");
+    let store = Store::new();
+    let path = store.path("cost.json");
+    std::fs::write(&path, report).expect("written");
+    let json = plan("--json --curve", &[path.to_str().expect("UTF-8")]).json();
+    let points = points(&json, "by_store");
+    assert!((points[0].1 - 0.02).abs() < 1e-9, "{points:?}");
 }
 
 #[test]

@@ -219,6 +219,10 @@ impl Engine {
             .sum();
         let in_flight: u64 = self.tiers.iter().map(|tier| tier.in_flight()).sum();
         Some(match (held, in_flight) {
+            (0, 0) if report.floor <= target => format!(
+                "what could go down is less than is moved at a time; {:.4} would be the least",
+                report.floor
+            ),
             (0, 0) => format!(
                 "what has to lie on the first tier (the log, the manifest, new tables) makes {:.4} \
                  the least that {} bytes of data can cost",
