@@ -1,7 +1,7 @@
 //! Techniques of placement by hotness, turned off one by one to see what each is worth.
 
 use serde::{Deserialize, Serialize};
-use thermocline::{HotRapOptions, Switches};
+use thermocline::{HotRapOptions, Switches, TableSwitches};
 
 /// How accesses become a score.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, clap::ValueEnum)]
@@ -58,6 +58,29 @@ pub struct Experiments {
     #[arg(long, value_parser = share, value_name = "SHARE")]
     #[serde(default)]
     pub hot_set: Option<f64>,
+
+    /// Of engine tables: the part of the money by which a table has to be among the hottest before
+    /// it comes up, 0 to 0.5 [default: 0.02]
+    #[arg(long, value_parser = resistance, value_name = "PART")]
+    #[serde(default)]
+    pub resistance: Option<f64>,
+
+    /// Of engine tables: filters and indexes that memory does not hold stay on the slow tier alone
+    #[arg(long)]
+    #[serde(default)]
+    pub no_tails: bool,
+
+    /// Of engine tables: a second counts for little however young a table is, as in Mutant's paper
+    #[arg(long)]
+    #[serde(default)]
+    pub plain_cooling: bool,
+}
+
+/// A part of the money.
+fn resistance(text: &str) -> Result<f64, String> {
+    let part = text.parse::<f64>().ok();
+    let part = part.filter(|part| (0.0..=0.5).contains(part));
+    part.ok_or_else(|| "a part of the money is wanted, 0 to 0.5".to_owned())
 }
 
 /// A limit of the hot set, within the bounds in which the engine keeps it.
@@ -71,7 +94,33 @@ fn share(text: &str) -> Result<f64, String> {
 }
 
 impl Experiments {
-    /// The engine's switches.
+    /// Those of placement by table.
+    pub(crate) fn of_tables(&self) -> TableSwitches {
+        let usual = TableSwitches::default();
+        TableSwitches {
+            resistance: self.resistance.unwrap_or(usual.resistance),
+            tails: !self.no_tails,
+            plain_cooling: self.plain_cooling,
+        }
+    }
+
+    /// Whether no switches are set but those of placement by table.
+    pub(crate) fn are_of_tables(&self) -> bool {
+        let others = Self {
+            resistance: None,
+            no_tails: false,
+            plain_cooling: false,
+            ..*self
+        };
+        others == Self::default()
+    }
+
+    /// Whether a switch of placement by table is set.
+    pub(crate) fn has_of_tables(&self) -> bool {
+        self.of_tables() != TableSwitches::default()
+    }
+
+    /// The switches of placement by hotness.
     pub(crate) fn switches(&self) -> Switches {
         Switches {
             retention: !self.no_retention,
@@ -121,6 +170,30 @@ mod tests {
             let off: Vec<bool> = cases.iter().map(|(_, is_off)| is_off(&switches)).collect();
             assert!(is_off(&switches), "{flag}");
             assert_eq!(off.iter().filter(|off| **off).count(), 1, "{flag}");
+        }
+    }
+
+    #[test]
+    fn switches_of_tables_are_for_engine_tables() {
+        let flags = "--resistance 0.1 --no-tails --plain-cooling";
+        let plan = parse(&format!("--engine tables {flags}"))
+            .unwrap()
+            .plan()
+            .unwrap();
+        let set = TableSwitches {
+            resistance: 0.1,
+            tails: false,
+            plain_cooling: true,
+        };
+        assert_eq!(plan.settings.experiments.of_tables(), set);
+        assert_eq!(Experiments::default().of_tables(), TableSwitches::default());
+        for wrong in [
+            format!("--engine hotrap {flags}"),
+            "--engine tables --no-bypass".to_owned(),
+            "--engine tables --resistance 0.6".to_owned(),
+        ] {
+            let refused = parse(&wrong).and_then(|args| args.plan().map_err(|e| e.to_string()));
+            assert!(refused.is_err(), "{wrong}");
         }
     }
 

@@ -147,8 +147,10 @@ impl BenchArgs {
         );
         #[cfg(feature = "experiments")]
         ensure!(
-            engine.name() == "hotrap" || self.experiments == Default::default(),
-            "flags of experiments are for engine hotrap only"
+            engine.name() == "hotrap" && !self.experiments.has_of_tables()
+                || self.experiments == Default::default()
+                || engine.name() == "tables" && self.experiments.are_of_tables(),
+            "flags of experiments are for engine hotrap only, or for tables if they say so"
         );
         let shapes = match &source {
             Source::Generated { stages, .. } => stages.stages().len(),

@@ -126,7 +126,7 @@ pub use options::{
     TierOptions,
 };
 #[cfg(feature = "experiments")]
-pub use options::{Scoring, Switches};
+pub use options::{Scoring, Switches, TableSwitches};
 pub use placement::PlannedSpace;
 pub use points::Points;
 pub use read::Range;

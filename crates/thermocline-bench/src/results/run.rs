@@ -381,6 +381,9 @@ impl Run {
                 Value::Number(share) if name == "hot_set" => {
                     off.push(format!("a hot set of {share}"));
                 }
+                Value::Number(part) if name == "resistance" => {
+                    off.push(format!("a resistance of {part}"));
+                }
                 _ => {}
             }
         }

@@ -23,7 +23,7 @@ const OWN: [&str; 10] = [
 ];
 
 /// Flags that exist only when the feature `experiments` is built in.
-const EXPERIMENTS: [&str; 9] = [
+const EXPERIMENTS: [&str; 12] = [
     "no-retention",
     "no-hotness-check",
     "no-promotion-by-compaction",
@@ -33,6 +33,9 @@ const EXPERIMENTS: [&str; 9] = [
     "no-auto-tuning",
     "scoring",
     "hot-set",
+    "resistance",
+    "no-tails",
+    "plain-cooling",
 ];
 
 /// One flag.

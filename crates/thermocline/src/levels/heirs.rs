@@ -35,6 +35,9 @@ pub(crate) struct Mean {
 struct Part<'a> {
     table: &'a TableHandle,
     share: f64,
+    /// Whether its heat goes with it. What goes down in a crossing is what few read: those that
+    /// were read stay.
+    passes_on: bool,
 }
 
 impl Densities {
@@ -95,17 +98,25 @@ impl<'a> Part<'a> {
         Self {
             table,
             share: 1.0 / beside as f64,
+            passes_on: is_lower || !plan.is_crossing,
         }
     }
 }
 
 fn mean_of<'a>(parts: impl Iterator<Item = &'a Part<'a>>, unknown: f64) -> Mean {
     let (mut bytes, mut rate, mut watched) = (0.0, 0.0, 0.0);
-    for Part { table, share } in parts {
+    for Part {
+        table,
+        share,
+        passes_on,
+    } in parts
+    {
         let raw = table.raw_bytes().max(1) as f64;
         let heat = table.lazy.heat().get();
         bytes += raw * share;
-        rate += heat.known().unwrap_or(unknown * raw) * share;
+        if *passes_on {
+            rate += heat.known().unwrap_or(unknown * raw) * share;
+        }
         watched += f64::from(heat.watched) * raw * share;
     }
     match bytes > 0.0 {

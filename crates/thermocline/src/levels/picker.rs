@@ -266,8 +266,10 @@ impl Picker<'_> {
         let last_fast = self.targets.last_fast();
         let is_alone = lower.is_empty() && upper.len() == 1;
         let mut outputs = vec![self.output(to)];
-        // Where tiers are not those of levels, a table stays on its own.
-        if is_alone && self.last_fast_home < last_fast {
+        // Where tiers are not those of levels, a table stays on its own. So it does between slow
+        // tiers.
+        let is_slow = from > self.last_fast_home && upper[0].meta.tier > self.tiers[0];
+        if is_alone && (self.last_fast_home < last_fast || is_slow) {
             outputs[0].tier = upper[0].meta.tier;
         }
         // A move drops nothing: deletes that hide nothing any more would come to the last level,
@@ -474,6 +476,22 @@ mod tests {
             plan.upper.tables()[0].meta.range.first.clone()
         });
         assert_eq!(first, "cheap");
+    }
+
+    /// Else a table of a tier between would be written anew for each level that it goes down.
+    #[test]
+    fn a_table_that_goes_down_alone_below_f_keeps_its_slow_tier() {
+        let plan = |tier: u8| {
+            let tables = vec![(UNUSED, "alone", MIB, tier)];
+            with_picker(tables, PLANNED, |picker| {
+                let tables = picker.version.levels[UNUSED].tables.clone();
+                let plan = picker.plan(UNUSED, tables.to_vec()).unwrap();
+                (plan.is_move, plan.outputs[0].tier)
+            })
+        };
+        assert_eq!(plan(2), (true, 2));
+        assert_eq!(plan(1), (true, 1));
+        assert_eq!(plan(0), (false, 1));
     }
 
     /// A table that met nothing moved down as it was, whatever it held. Where keys rose, and each

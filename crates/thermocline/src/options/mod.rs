@@ -1,5 +1,6 @@
 //! Settings of a store: plain data, validated in one place ([`Options::validate`]).
 
+mod by_table;
 mod directories;
 mod hotrap;
 mod target;
@@ -10,13 +11,13 @@ use std::path::PathBuf;
 
 pub(crate) use directories::{dir_conflict, ralt_dir};
 pub use hotrap::{HotRapOptions, Placement};
-#[cfg(not(feature = "experiments"))]
-pub(crate) use hotrap::{Scoring, Switches};
-#[cfg(feature = "experiments")]
-pub use hotrap::{Scoring, Switches};
 pub use target::Target;
 pub use tier::{Compression, FilterPolicy, TierOptions};
 pub(crate) use validate::{MAX_TIERS, MEMTABLES, Resolved};
+#[cfg(not(feature = "experiments"))]
+pub(crate) use {by_table::TableSwitches, hotrap::Scoring, hotrap::Switches};
+#[cfg(feature = "experiments")]
+pub use {by_table::TableSwitches, hotrap::Scoring, hotrap::Switches};
 
 /// When an acknowledged write survives what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -47,8 +48,9 @@ pub enum RecoveryMode {
 #[non_exhaustive]
 pub struct Options {
     /// The media, fastest first, at most 8. One makes an untiered store; two are the usual case.
-    /// Tables go to the first and to the last. Give the first a capacity: without one nothing has
-    /// to leave it.
+    /// New tables go to the first, and from there to the last. Tiers between hold tables that are
+    /// worth their price by how often they are read. Give the first a capacity: without one nothing
+    /// has to leave it.
     pub tiers: Vec<TierOptions>,
     /// Create the store when the directories hold none; the default. Once there is a store, open it
     /// without this: a device that is not mounted looks like an empty directory. If a slower tier
@@ -119,6 +121,9 @@ pub struct Options {
     /// store on disks is told from others by comes from the operating system in any case. It
     /// follows from the seed only if all media are [the caller's own](crate::DbBuilder::medium).
     pub seed: Option<u64>,
+    /// What placement by table does: for measuring what each choice is worth.
+    #[cfg(feature = "experiments")]
+    pub table_switches: TableSwitches,
 }
 
 impl Options {
@@ -178,6 +183,16 @@ impl Options {
             recovery: RecoveryMode::default(),
             log_retention: 0,
             seed: None,
+            #[cfg(feature = "experiments")]
+            table_switches: TableSwitches::default(),
         }
+    }
+
+    /// What placement by table does; the usual without the feature `experiments`.
+    pub(crate) fn table_switches(&self) -> TableSwitches {
+        #[cfg(feature = "experiments")]
+        return self.table_switches;
+        #[cfg(not(feature = "experiments"))]
+        TableSwitches::default()
     }
 }

@@ -16,6 +16,7 @@ mod hotrap;
 mod keyspace;
 mod most_of_late;
 mod opening;
+mod organizing;
 mod past_f;
 mod policy;
 mod price;

@@ -38,7 +38,9 @@ pub(crate) fn open(with: Opening<'_>) -> Arc<dyn PlacementPolicy> {
         (Placement::ByLevel, _) => Arc::new(ByLevel {
             placed_by: Some(PlacedBy::Level),
         }),
-        (Placement::ByTable, _) if with.options.tiers.len() > 1 => ByTable::new(),
+        (Placement::ByTable, _) if with.options.tiers.len() > 1 => {
+            ByTable::new(with.options.table_switches())
+        }
         (Placement::ByTable, _) => Arc::new(ByLevel { placed_by: None }),
         (Placement::FlashCache, _) => Arc::new(FlashCache),
         (Placement::HotRap(_), Some(hotrap)) => HotRap::open(hotrap.clone(), with),

@@ -17,6 +17,22 @@ pub(crate) struct Heat {
 /// No number in it is NaN.
 impl Eq for Heat {}
 
+/// How fast what was read is forgotten.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Cooling {
+    /// What is left of a temperature after a second without a read (Mutant's α).
+    pub(crate) kept: f64,
+    /// Whether that holds for young tables, too, as in the paper.
+    pub(crate) plain: bool,
+}
+
+impl Cooling {
+    /// After a second without a read `kept` is left.
+    pub(crate) const fn keeping(kept: f64) -> Self {
+        Self { kept, plain: false }
+    }
+}
+
 impl Heat {
     /// A heat that was kept; none if it cannot be one.
     pub(crate) fn from_bits(rate: u32, watched: u32) -> Option<Self> {
@@ -35,13 +51,16 @@ impl Heat {
         (self.watched > 0.0).then_some(f64::from(self.rate))
     }
 
-    /// This heat after another `seconds` with so many `reads`. Of a temperature `kept` is left
-    /// after a second without a read (Mutant's α). Mutant gives a new epoch the weight 1 − α, so
-    /// the first second of a table counts for more than all that follow for ten minutes. Here no
-    /// epoch counts for more than a later one until the table is that old.
-    pub(crate) fn after(self, seconds: f64, reads: f64, kept: f64) -> Self {
+    /// This heat after another `seconds` with so many `reads`. Mutant gives a new epoch the weight
+    /// 1 − α, so the first second of a table counts for more than all that follow for ten minutes.
+    /// Here no epoch counts for more than a later one until the table is that old.
+    pub(crate) fn after(self, seconds: f64, reads: f64, cooling: Cooling) -> Self {
         let watched = f64::from(self.watched) + seconds;
-        let weight = (1.0 - kept.powf(seconds)).max(seconds / watched);
+        let usual = 1.0 - cooling.kept.powf(seconds);
+        let weight = match cooling.plain && self.watched > 0.0 {
+            true => usual,
+            false => usual.max(seconds / watched),
+        };
         let rate = f64::from(self.rate);
         Self {
             rate: (rate + weight * (reads / seconds - rate)) as f32,
@@ -125,13 +144,12 @@ impl TableHeat {
         f64::from(self.reads.load(Ordering::Relaxed))
     }
 
-    /// Ends an epoch that took `length`, and begins the next. Of a temperature `kept` is left after
-    /// a second without a read.
-    pub(crate) fn end_epoch(&self, length: Duration, kept: f64) {
+    /// Ends an epoch that took `length`, and begins the next.
+    pub(crate) fn end_epoch(&self, length: Duration, cooling: Cooling) {
         let reads = self.reads.swap(0, Ordering::Relaxed);
         let next = self
             .get()
-            .after(length.as_secs_f64(), f64::from(reads), kept);
+            .after(length.as_secs_f64(), f64::from(reads), cooling);
         self.rate.store(next.rate.to_bits(), Ordering::Relaxed);
         self.watched
             .store(next.watched.to_bits(), Ordering::Relaxed);
@@ -144,8 +162,27 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
+    /// With the paper's formula the first second outweighs all that follow for long.
+    #[test]
+    fn a_young_table_is_the_mean_of_its_seconds_unless_cooling_is_plain() {
+        let rate_after = |cooling: Cooling| {
+            let seconds = [1000.0].into_iter().chain([0.0; 9]);
+            let heat = seconds.fold(Heat::default(), |heat, reads| {
+                heat.after(1.0, reads, cooling)
+            });
+            f64::from(heat.rate)
+        };
+        let mean = rate_after(Cooling::keeping(0.999));
+        assert!((mean - 100.0).abs() < 1.0, "{mean}");
+        let plain = rate_after(Cooling {
+            kept: 0.999,
+            plain: true,
+        });
+        assert!((plain - 1000.0 * 0.999_f64.powi(9)).abs() < 1.0, "{plain}");
+    }
+
     /// Half is left after 693 seconds.
-    const KEPT: f64 = 0.999;
+    const KEPT: Cooling = Cooling::keeping(0.999);
 
     fn read(heat: &TableHeat, reads: u32) -> f64 {
         (0..reads).for_each(|_| heat.count());

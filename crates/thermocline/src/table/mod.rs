@@ -36,7 +36,7 @@ mod weights;
 
 pub(crate) use builder::{TableBuilder, TableIdentity};
 pub(crate) use describe::SelfDescribed;
-pub(crate) use heat::{Heat, TableHeat};
+pub(crate) use heat::{Cooling, Heat, TableHeat};
 pub(crate) use index::LongKeys;
 pub(crate) use iter::{ScanOptions, TableIter};
 pub(crate) use key_sample::{KeySample, SampledKey};

@@ -197,6 +197,10 @@ impl Thermocline {
             Durability::Buffered => thermocline::Durability::Buffered,
             Durability::Sync => thermocline::Durability::Sync,
         };
+        #[cfg(feature = "experiments")]
+        {
+            options.table_switches = settings.experiments.of_tables();
+        }
         options
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::HotRap;
 use crate::engine::Engine;
 use crate::sync::atomic::{AtomicU64, Ordering};
-use crate::table::ReadTrace;
+use crate::table::{Cooling, ReadTrace};
 
 /// Looks in a span of time. Room that was free all through a span is free for copies.
 const LOOKS: u64 = 32;
@@ -18,7 +18,7 @@ const LOOKS: u64 = 32;
 pub(super) const BLOCKS_IN_A_SWEEP: u64 = 8;
 
 /// What is left of a table's temperature after a second without a read: half of it after 69 s.
-pub(super) const KEPT_PER_SECOND: f64 = 0.99;
+pub(super) const COOLING: Cooling = Cooling::keeping(0.99);
 
 /// How far copying is. Time is counted in reads of the slow tier, for that is what copies save.
 #[derive(Debug, Default)]
@@ -102,7 +102,7 @@ pub(super) fn end_epoch(engine: &Engine, length: Duration) {
     for tree in engine.all_trees() {
         let version = tree.version();
         let heats = version.tables().map(|table| table.lazy.heat());
-        heats.for_each(|heat| heat.end_epoch(length, KEPT_PER_SECOND));
+        heats.for_each(|heat| heat.end_epoch(length, COOLING));
     }
 }
 

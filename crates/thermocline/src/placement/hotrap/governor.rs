@@ -10,7 +10,7 @@
 use std::time::Duration;
 
 use super::HotRap;
-use super::copies::{BLOCKS_IN_A_SWEEP, KEPT_PER_SECOND};
+use super::copies::{BLOCKS_IN_A_SWEEP, COOLING};
 use super::hot_room::HOT_SHARE;
 use super::trial::{Counted, Trial};
 use crate::engine::Engine;
@@ -36,7 +36,8 @@ const ESTIMATE_EACH: u32 = 10;
 pub(super) struct Budget {
     /// Bytes of files and copies.
     paid: u64,
-    /// Bytes of files: those for records, and everything else that lies there.
+    /// Bytes of files that there are to be: those for records, and everything else that lies there.
+    /// More than is paid for until tables have left a tier between the first and the last.
     files: u64,
 }
 
@@ -53,6 +54,11 @@ impl Budget {
             _ => wanted,
         };
         Self { paid, files }
+    }
+
+    /// Bytes of files that there may be now.
+    fn planned(&self) -> u64 {
+        self.files.min(self.paid)
     }
 }
 
@@ -132,20 +138,26 @@ impl HotRap {
         let now = engine.clock.now();
         let unfinished = fast.unfinished_bytes() as f64;
         let beside = self.governor.beside.lock().note(now, unfinished);
-        let paid = paid_on_first(&bill, dollars, fast.capacity()).saturating_sub(beside as u64);
+        let paid_of = |bill: &Bill| {
+            let paid = paid_on_first(bill, dollars, fast.capacity());
+            paid.saturating_sub(beside as u64)
+        };
+        // Records come before tables of the tiers between.
+        let (paid, most) = (paid_of(&bill), paid_of(&bill.slow_on_last()));
         let files = fast.file_bytes().saturating_sub(fast.unfinished_bytes());
         let others = files.saturating_sub(engine.bytes_of_last_levels());
         let worth = self.ralt.may_be_worth() as f64 / self.expansion(engine) / HOT_SHARE;
         let mut budget = self.governor.budget.lock();
         let before = budget.filter(|_| !jumps);
-        let given = self.given_to_tables(engine, paid, others, worth as u64, jumps);
-        let next = Budget::new(paid, others, worth as u64, given, before);
-        let has_changed = before.is_none_or(|before| before.files != next.files);
+        let given = self.given_to_tables(engine, most, others, worth as u64, jumps);
+        let wanted = Budget::new(most, others, worth as u64, given, before);
+        let next = Budget { paid, ..wanted };
+        let has_changed = before.is_none_or(|before| before.planned() != next.planned());
         *budget = Some(next);
         drop(budget);
         // What jobs need beside their inputs is there for a moment only, and is not paid for.
         let beside = fast.capacity().saturating_sub(self.most_files(engine));
-        fast.plan_for(next.files.saturating_add(beside));
+        fast.plan_for(next.planned().saturating_add(beside));
         let copies = paid.saturating_sub(files);
         fast.pay_for_copies(Some(copies));
         self.keep_to_copies(engine, copies);
@@ -173,6 +185,11 @@ impl HotRap {
         (trial.given() * paid as f64) as u64
     }
 
+    /// Bytes of files that the fast tier is to have; none without a target.
+    pub(super) fn wanted_files(&self) -> Option<u64> {
+        self.governor.budget.lock().map(|budget| budget.files)
+    }
+
     /// Bytes of files that there would be on the fast tier if all of it were planned for.
     fn most_files(&self, engine: &Engine) -> u64 {
         let fast = engine.fast();
@@ -195,7 +212,7 @@ impl HotRap {
     }
 
     /// The bill. A record that was promoted is on both tiers; it counts as data once.
-    fn bill(&self, engine: &Engine) -> Option<Bill> {
+    pub(super) fn bill(&self, engine: &Engine) -> Option<Bill> {
         let mut bill = engine.bill(engine.target.prices()?);
         let mut looks = self.governor.looks.lock();
         if *looks == 0 {
@@ -220,6 +237,7 @@ impl HotRap {
     /// Adds to `report` what this placement knows.
     pub(super) fn add_cost(&self, engine: &Engine, report: &mut CostReport, with_curve: bool) {
         self.governor.reads.lock().add_to(report);
+        self.below_f.add_to(engine, report);
         let Some(bill) = self.bill(engine) else {
             return;
         };
@@ -231,21 +249,22 @@ impl HotRap {
         report.fast_room_tables_bytes = fast.copied_bytes();
         // Copies are on the slow tier, too, and so are records that came up.
         let twice = self.bytes_twice(&bill).saturating_add(fast.copied_bytes());
-        report.floor = bill.moved_down(files.saturating_sub(last), twice).per_gb();
+        let on_last = bill.slow_on_last();
+        report.floor = on_last
+            .moved_down(files.saturating_sub(last), twice)
+            .per_gb();
         // More than if all of it were on the fast disk is no target.
         let most = bill.with_first(fast.capacity()).per_gb();
         report.ceiling = most.min(bill.first_price());
         if let Some(budget) = *self.governor.budget.lock() {
             let now = files.saturating_sub(fast.unfinished_bytes()) + fast.copied_bytes();
             let last_may_go = last > engine.sizes.table_size;
-            report.moving_bytes = if last_may_go {
-                now.saturating_sub(budget.paid)
-            } else {
-                0
-            };
+            if last_may_go {
+                report.moving_bytes += now.saturating_sub(budget.paid);
+            }
         }
         if with_curve {
-            self.add_curve(engine, &bill, report);
+            self.add_curve(engine, &on_last, report);
         }
     }
 }
@@ -290,10 +309,14 @@ impl Job for GovernorJob {
         if let Some(length) = hotrap.governor.epochs.end(engine.clock.now()) {
             super::copies::end_epoch(engine, length);
             let mut reads = hotrap.governor.reads.lock();
-            reads.end_epoch(engine, length, KEPT_PER_SECOND);
+            reads.end_epoch(engine, length, COOLING);
         }
         let jumps = engine.pursue(&hotrap.governor.reads);
         hotrap.govern(engine, jumps);
+        if HotRap::has_slow_tiers(engine) {
+            hotrap.organize_below_f(engine);
+            engine.schedule_compactions();
+        }
         Step::Done
     }
 }

@@ -45,6 +45,7 @@ impl HotRap {
             copying: Default::default(),
             copier: Copier::new(true),
             governor: Default::default(),
+            below_f: Default::default(),
         })
     }
 

@@ -4,10 +4,11 @@
 //! Every point read is logged to [`ralt`], the table of recent accesses, which knows the keys that
 //! are hot. A compaction that crosses to the slow tier leaves hot records where they are
 //! ([`choice`]), and a record that is read from below level f waits in a cache for its way up
-//! ([`promotion`]).
+//! ([`promotion`]). What is below level f may be spread over several slow tiers ([`below_f`]).
 
 mod accesses;
 mod backlog;
+mod below_f;
 mod choice;
 mod copies;
 mod governor;
@@ -35,6 +36,7 @@ use self::ralt::Ralt;
 use self::settled::Settled;
 use crate::options::Switches;
 use crate::placement::copying::Copier;
+use crate::placement::organizing::Migrations;
 use crate::sync::Arc;
 use crate::sync::atomic::AtomicBool;
 
@@ -60,6 +62,8 @@ pub(crate) struct HotRap {
     pub(crate) copying: Copying,
     copier: Arc<Copier>,
     governor: Governor,
+    /// Of tables of the levels below f, if there are several slow tiers.
+    below_f: Migrations,
 }
 
 #[cfg(test)]

@@ -7,13 +7,15 @@ use super::promotion::{Joining, Taken};
 use crate::engine::{Engine, Tree};
 use crate::error::Result;
 use crate::ids::KeyspaceId;
-use crate::levels::{BypassWorth, Hotness, Plan};
+use crate::levels::{BypassWorth, Hotness, Plan, Spread};
 use crate::metrics::{Activity, CostReport, HeatReport, HotRapMetrics, IoMetrics};
 use crate::options::Target;
-use crate::placement::{Choice, Moved, PlacementPolicy, Read, Shares, Spilled};
+use crate::placement::{Choice, Moved, Output, PlacementPolicy, Read, Shares, Spilled};
 use crate::points::point;
 use crate::storage::Medium;
+use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
+use crate::table::TableMeta;
 use crate::tier::Tier;
 use crate::version::Version;
 use crate::version::edit::PlacedBy;
@@ -29,6 +31,33 @@ impl PlacementPolicy for HotRap {
 
     fn would_stay(&self, tree: &Tree, key: &[u8]) -> bool {
         self.switches.retention && self.ralt.is_hot(tree.id, key)
+    }
+
+    fn spread(&self, engine: &Engine, plan: &Plan, output: Output) -> Option<Spread> {
+        self.spread_below_f(engine, plan, output)
+    }
+
+    fn unknown_density(&self) -> f64 {
+        self.below_f.unknown_density()
+    }
+
+    fn migration(&self, engine: &Engine) -> Option<(Arc<Tree>, Plan)> {
+        self.below_f.next(engine)
+    }
+
+    fn migration_is_overdue(&self) -> bool {
+        self.below_f.is_overdue()
+    }
+
+    fn job_began(&self, plan: &Plan) {
+        self.below_f.note_start(plan);
+    }
+
+    fn written(&self, plan: &Plan, tables: &[TableMeta]) {
+        // A crossing changes the tier of what it takes down, whatever its heat.
+        if !plan.is_crossing {
+            self.below_f.note_written(plan, tables);
+        }
     }
 
     fn room_of_last_levels(&self, engine: &Engine, shares: &Shares, planned: u64) -> Option<u64> {
@@ -120,7 +149,7 @@ impl PlacementPolicy for HotRap {
     }
 
     fn is_moving(&self, engine: &Engine) -> bool {
-        self.is_promoting(engine)
+        self.is_promoting(engine) || self.below_f.is_due(engine)
     }
 
     fn is_copying(&self) -> bool {
@@ -152,6 +181,7 @@ impl PlacementPolicy for HotRap {
     fn opened(&self, engine: &Engine) {
         self.update_hot_bytes(engine);
         self.govern(engine, true);
+        self.organize_below_f(engine);
     }
 
     #[inline]
@@ -160,7 +190,10 @@ impl PlacementPolicy for HotRap {
     }
 
     fn target_set(&self, engine: &Engine) {
+        let next = engine.files.next.load(Ordering::Relaxed);
+        self.below_f.target_set(next);
         self.govern(engine, true);
+        self.organize_below_f(engine);
     }
 
     fn copy_to(&self, engine: &Engine, target: &Tier) -> Option<PlacedBy> {
@@ -174,6 +207,10 @@ impl PlacementPolicy for HotRap {
 
     fn add_outlook(&self, engine: &Engine, report: &mut CostReport, with_curve: bool) {
         self.add_cost(engine, report, with_curve);
+    }
+
+    fn keeps_heat(&self, engine: &Engine) -> bool {
+        engine.target.get() != Target::None || Self::has_slow_tiers(engine)
     }
 
     fn file_bytes(&self) -> u64 {

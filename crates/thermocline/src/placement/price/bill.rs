@@ -33,6 +33,17 @@ impl Bill {
         other
     }
 
+    /// The bill if all that is on neither the first tier nor the last one went to the last.
+    pub(crate) fn slow_on_last(&self) -> Self {
+        let mut other = self.clone();
+        if let [_, between @ .., last] = &mut other.bytes[..] {
+            for bytes in between {
+                *last += std::mem::take(bytes);
+            }
+        }
+        other
+    }
+
     /// The bill if all but `kept` bytes of the first tier went to the last one, where `twice` of
     /// them are already.
     pub(crate) fn moved_down(&self, kept: u64, twice: u64) -> Self {

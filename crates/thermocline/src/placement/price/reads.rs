@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::engine::Engine;
 use crate::metrics::CostReport;
 use crate::options::MAX_TIERS;
-use crate::table::Heat;
+use crate::table::{Cooling, Heat};
 
 /// What is left of what was seen of late after a second: half of it after 23 s.
 const LATE: f64 = 0.97;
@@ -37,20 +37,20 @@ pub(crate) struct Reads {
 }
 
 impl Reads {
-    /// Ends an epoch that took `length`. Of the rate of reads `kept` is left after a second without
-    /// one, as it is of tables' heat.
-    pub(crate) fn end_epoch(&mut self, engine: &Engine, length: Duration, kept: f64) {
+    /// Ends an epoch that took `length`. The rate of reads is forgotten as tables' heat
+    /// is.
+    pub(crate) fn end_epoch(&mut self, engine: &Engine, length: Duration, cooling: Cooling) {
         let hits = engine.stats.hits(engine.tiers.len()).0;
         let slow = hits.gets.saturating_sub(hits.without_slow_device);
-        self.take([hits.gets, slow], length, kept);
+        self.take([hits.gets, slow], length, cooling);
         self.time(engine.stats.get_times(), length);
     }
 
-    fn take(&mut self, counted: [u64; 2], length: Duration, kept: f64) {
+    fn take(&mut self, counted: [u64; 2], length: Duration, cooling: Cooling) {
         let before = std::mem::replace(&mut self.until_now, counted);
         let seconds = length.as_secs_f64();
         let gets = counted[0].saturating_sub(before[0]) as f64;
-        self.rate = self.rate.after(seconds, gets, kept);
+        self.rate = self.rate.after(seconds, gets, cooling);
         let left = LATE.powf(seconds);
         for ((late, now), before) in self.late.iter_mut().zip(counted).zip(before) {
             *late = *late * left + now.saturating_sub(before) as f64;
@@ -135,10 +135,10 @@ mod tests {
     fn the_rate_of_hits_is_that_of_late() {
         let mut reads = Reads::default();
         assert_eq!((reads.rate(), reads.hit_rate()), (None, None));
-        reads.take([1000, 200], SECOND, 0.5);
+        reads.take([1000, 200], SECOND, Cooling::keeping(0.5));
         assert_eq!((reads.rate(), reads.hit_rate()), (Some(1000.0), Some(0.8)));
         // Half of the rate is left, and of what was of late 970 reads, 194 of them slow.
-        reads.take([1500, 200], SECOND, 0.5);
+        reads.take([1500, 200], SECOND, Cooling::keeping(0.5));
         assert_eq!(reads.rate(), Some(750.0));
         let expected = 1.0 - 194.0 / 1470.0;
         assert!((reads.hit_rate().unwrap() - expected).abs() < 1e-6);
@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn without_reads_there_is_no_rate_of_hits() {
         let mut reads = Reads::default();
-        reads.take([0, 0], SECOND, 0.5);
+        reads.take([0, 0], SECOND, Cooling::keeping(0.5));
         assert_eq!((reads.rate(), reads.hit_rate()), (None, None));
     }
 

@@ -1,12 +1,9 @@
 //! What a store costs whose tables lie by heat, and what it could cost.
 
-use std::collections::HashSet;
-
 use super::ByTable;
-use super::candidates::Stock;
-use super::organizer::{Ladder, assign};
 use crate::engine::Engine;
 use crate::metrics::{CostReport, CurvePoint};
+use crate::placement::organizing::{Ladder, Stock, Which, assign};
 
 /// The part of `reads` a second that need no slow tier, when `slow` do.
 fn hit_rate(slow: f64, reads: f64) -> f64 {
@@ -23,9 +20,8 @@ impl ByTable {
     /// Adds to `report` what this placement knows.
     pub(super) fn add_outlook(&self, engine: &Engine, report: &mut CostReport, with_curve: bool) {
         let latencies = self.reads.lock().latencies();
-        let stock = Stock::take(engine, 0, latencies);
-        self.counted.add_to(report);
-        report.moving_bytes = self.moving_bytes(engine);
+        let stock = Stock::take(engine, Which::All, 0, latencies);
+        self.migrations.add_to(engine, report);
         self.reads.lock().add_to(report);
         // Of a store without data a GB has no price.
         let Some(bill) = stock.bill.as_ref().filter(|bill| bill.data > 0) else {
@@ -54,22 +50,5 @@ impl ByTable {
                 }
             })
             .collect();
-    }
-
-    /// Bytes of tables that wait for their migration or are on the way.
-    fn moving_bytes(&self, engine: &Engine) -> u64 {
-        let wanted: HashSet<_> = {
-            let queue = self.queue.lock();
-            queue.moves.iter().map(|w| (w.keyspace, w.table)).collect()
-        };
-        let mut bytes = 0;
-        for tree in engine.all_trees() {
-            let version = tree.version();
-            let is_wanted = |id| wanted.contains(&(tree.id, id));
-            let moving = version.tables().filter(|table| is_wanted(table.meta.id));
-            bytes += moving.map(|table| table.meta.len).sum::<u64>();
-            bytes += tree.state.lock().running.migrating_bytes();
-        }
-        bytes
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::ByTable;
 use crate::engine::{Engine, Tree};
-use crate::levels::{Densities, Picker, Plan, Spread};
+use crate::levels::{Picker, Plan, Spread};
 use crate::metrics::CostReport;
 use crate::placement::{Output, PlacementPolicy};
 use crate::sync::Arc;
@@ -29,30 +29,11 @@ impl PlacementPolicy for ByTable {
         if output.level == 0 || plan.is_migration() || engine.tiers.len() < 2 {
             return None;
         }
-        let tiers = self.queue.lock().tiers.clone();
-        let densities = Densities::new(plan, self.unknown_density());
-        let faster = tiers.into_iter().filter(|(tier, _, _)| *tier < output.tier);
-        let faster = faster.map(|(tier, least, left)| {
-            // What comes from there makes room for as much. Not so L0: its room is for the next
-            // flushes.
-            let comes = plan
-                .inputs()
-                .filter(|t| t.meta.tier == tier && t.meta.level > 0);
-            let comes: u64 = comes.map(|table| table.meta.len).sum();
-            (tier, least, left.saturating_add(comes))
-        });
-        Some(Spread::new(Arc::new(densities), faster.collect()))
+        Some(self.migrations.spread(plan, output))
     }
 
-    /// About as hot as the coldest table of the fast tier: where that is full it goes to the next
-    /// one.
     fn unknown_density(&self) -> f64 {
-        let queue = self.queue.lock();
-        let least = queue.tiers.first().map_or(0.0, |(_, least, _)| *least);
-        match least.is_finite() {
-            true => least.next_down().max(0.0),
-            false => 0.0,
-        }
+        self.migrations.unknown_density()
     }
 
     fn tick(&self, engine: &Engine, now: Duration) {
@@ -66,8 +47,8 @@ impl PlacementPolicy for ByTable {
     }
 
     fn target_set(&self, engine: &Engine) {
-        // What the last target has moved may move again.
-        self.queue.lock().since_target = engine.files.next.load(Ordering::Relaxed);
+        let next = engine.files.next.load(Ordering::Relaxed);
+        self.migrations.target_set(next);
         self.schedule_organizer(engine);
     }
 
@@ -76,19 +57,19 @@ impl PlacementPolicy for ByTable {
     }
 
     fn migration(&self, engine: &Engine) -> Option<(Arc<Tree>, Plan)> {
-        self.next_migration(engine)
+        self.migrations.next(engine)
     }
 
     fn migration_is_overdue(&self) -> bool {
-        self.is_overdue()
+        self.migrations.is_overdue()
     }
 
     fn job_began(&self, plan: &Plan) {
-        self.note_start(plan);
+        self.migrations.note_start(plan);
     }
 
     fn written(&self, plan: &Plan, tables: &[TableMeta]) {
-        self.counted.note(plan, tables);
+        self.migrations.note_written(plan, tables);
     }
 
     /// The coldest table of the fast tier first.
@@ -102,11 +83,7 @@ impl PlacementPolicy for ByTable {
     }
 
     fn is_moving(&self, engine: &Engine) -> bool {
-        let wants = || {
-            let migration = self.next_migration(engine);
-            migration.is_some_and(|(_, mut plan)| engine.reserve_for(&mut plan).is_ok())
-        };
-        self.organizes.load(Ordering::Acquire) || wants()
+        self.organizes.load(Ordering::Acquire) || self.migrations.is_due(engine)
     }
 
     fn is_copying(&self) -> bool {

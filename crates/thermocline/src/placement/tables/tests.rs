@@ -10,13 +10,14 @@ use crate::api::Db;
 use crate::engine::Engine;
 use crate::metrics::CostReport;
 use crate::options::{Options, Placement, Target};
+use crate::placement::organizing::{Stock, Which};
 use crate::storage::Memory;
-use crate::table::Heat;
+use crate::table::{Cooling, Heat};
 use crate::testing::priced::{RECORDS, Store, key, options, value};
 use crate::version::edit::PlacedBy;
 
-fn stock(engine: &Engine) -> candidates::Stock {
-    candidates::Stock::take(engine, 0, Reads::default().latencies())
+fn stock(engine: &Engine) -> Stock {
+    Stock::take(engine, Which::All, 0, Reads::default().latencies())
 }
 
 #[test]
@@ -54,11 +55,10 @@ fn what_is_read_most_lies_on_the_fast_tier() {
         );
         // The hot ones move to the other end of the keys: what was hot is not for ever.
         for number in hot {
-            store
-                .table_of(number)
-                .lazy
-                .heat()
-                .end_epoch(Duration::from_secs(10_000), KEPT_PER_SECOND);
+            store.table_of(number).lazy.heat().end_epoch(
+                Duration::from_secs(10_000),
+                Cooling::keeping(KEPT_PER_SECOND),
+            );
         }
     }
     store.check_all();
@@ -134,7 +134,7 @@ fn a_table_that_moves_down_a_level_keeps_its_tier_and_its_heat() {
     store.db.get("key").unwrap();
     l0.lazy
         .heat()
-        .end_epoch(Duration::from_secs(1), KEPT_PER_SECOND);
+        .end_epoch(Duration::from_secs(1), Cooling::keeping(KEPT_PER_SECOND));
     store.db.engine().start(store.db.tree(), plan).unwrap();
     store.stepped.drain();
     let version = store.db.tree().version();

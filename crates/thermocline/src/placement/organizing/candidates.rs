@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use super::organizer::{Candidate, Ladder, TierOffer};
-use crate::engine::Engine;
+use crate::engine::{Engine, Tree};
 use crate::ids::{FileId, KeyspaceId};
 use crate::options::MAX_TIERS;
 use crate::placement::SpacePlan;
 use crate::placement::price::Bill;
+use crate::version::TableHandle;
 
 /// A table that was just flushed stays where it is for so long: most of its reads come from the
 /// caches yet, and its heat is not known (so does Mutant's code).
@@ -18,28 +19,54 @@ const YOUNG: Duration = Duration::from_secs(30);
 /// go up and down without end.
 const AT_REST: Duration = Duration::from_secs(30);
 
+/// Which tables move by their heat.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::placement) enum Which {
+    /// All below L0.
+    All,
+    /// Those of the levels below f, between the slower tiers. Of the first tier they may have
+    /// copies.
+    BelowF,
+}
+
+impl Which {
+    fn may_move(self, tree: &Tree, level: usize, table: &TableHandle) -> bool {
+        match self {
+            Self::All => true,
+            Self::BelowF => level > usize::from(tree.last_fast_level) && table.meta.tier > 0,
+        }
+    }
+}
+
 /// All tables of a store, at one moment.
-pub(super) struct Stock {
+pub(in crate::placement) struct Stock {
     /// Those that may move, and which table each of them is.
-    pub(super) candidates: Vec<Candidate>,
-    pub(super) names: Vec<(KeyspaceId, FileId)>,
-    pub(super) tiers: Vec<TierOffer>,
+    pub(in crate::placement) candidates: Vec<Candidate>,
+    pub(in crate::placement) names: Vec<(KeyspaceId, FileId)>,
+    pub(in crate::placement) tiers: Vec<TierOffer>,
     /// The bill, if prices are known.
-    pub(super) bill: Option<Bill>,
+    pub(in crate::placement) bill: Option<Bill>,
     /// What is paid for the other tables below L0, in dollars times bytes per GB. Jobs merge them
     /// now, or they are young. What jobs have written so far is not in it: it takes their place.
     fixed: f64,
     /// What is paid for all else but copies: the log and the manifest, L0, and what readers hold
     /// for long.
-    pub(super) beside: f64,
-    /// What is paid for copies of tails.
-    pub(super) copies: f64,
+    pub(in crate::placement) beside: f64,
+    /// What is paid for copies.
+    pub(in crate::placement) copies: f64,
+    /// What copies of the tails would cost that memory does not hold.
+    pub(in crate::placement) tails: f64,
 }
 
 impl Stock {
-    /// Takes stock of `engine`'s tables. The target was set before those were written whose numbers
-    /// are `since_target` or higher. A read of a tier takes so many seconds.
-    pub(super) fn take(engine: &Engine, since_target: FileId, latencies: [f64; MAX_TIERS]) -> Self {
+    /// Takes stock of `engine`'s tables, of which `which` move. The target was set before those
+    /// were written whose numbers are `since_target` or higher. A read of a tier takes so many seconds.
+    pub(in crate::placement) fn take(
+        engine: &Engine,
+        which: Which,
+        since_target: FileId,
+        latencies: [f64; MAX_TIERS],
+    ) -> Self {
         let now = engine.clock.now();
         let mut stock = Self {
             candidates: Vec::new(),
@@ -49,19 +76,25 @@ impl Stock {
             fixed: 0.0,
             beside: 0.0,
             copies: 0.0,
+            tails: 0.0,
         };
-        let mut fixed = vec![0; engine.tiers.len()];
+        let (mut fixed, mut tails) = (vec![0; engine.tiers.len()], 0);
         for tree in engine.all_trees() {
             // A short look: jobs that begin meanwhile are met when a migration is to start.
             let state = tree.state.lock();
             let version = tree.version();
             let below_l0 = version.levels.iter().skip(1);
-            for table in below_l0.flat_map(|level| level.tables.iter()) {
+            let tables = (1..).zip(below_l0).flat_map(|(number, level)| {
+                let here = level.tables.iter();
+                here.map(move |table| (number, table))
+            });
+            for (_, table) in tables.filter(|(level, table)| which.may_move(&tree, *level, table)) {
                 let is_young = table.lazy.heat().age(now).is_some_and(|age| age < YOUNG);
                 if is_young || state.running.has_input(table) {
                     fixed[usize::from(table.meta.tier)] += table.meta.len;
                     continue;
                 }
+                tails += tail_of(table);
                 let at_rest = table.lazy.heat().settled_for(now);
                 let is_at_rest = at_rest.is_none_or(|time| time >= AT_REST);
                 stock.names.push((tree.id, table.meta.id));
@@ -80,7 +113,7 @@ impl Stock {
             here.len += candidate.len;
             here.raw += candidate.raw;
         }
-        stock.tiers = offers(engine, &movable, latencies);
+        stock.tiers = offers(engine, which, &movable, latencies);
         for (tier, bytes) in stock.tiers.iter_mut().zip(&fixed) {
             tier.room = tier.room.saturating_sub(*bytes);
         }
@@ -92,6 +125,7 @@ impl Stock {
                     .sum()
             };
             stock.fixed = at(&|tier| fixed[tier]);
+            stock.tails = bill.first_price() * tails as f64;
             let rest = bill.amount() - at(&|tier| movable[tier].len) - stock.fixed;
             // Readers of a moment hold what a job has just replaced.
             let briefly = |tier: usize| {
@@ -106,7 +140,7 @@ impl Stock {
     }
 
     /// What all costs when every candidate lies on the cheapest tier.
-    pub(super) fn floor(&self, ladder: &Ladder) -> f64 {
+    pub(in crate::placement) fn floor(&self, ladder: &Ladder) -> f64 {
         let least = self
             .candidates
             .iter()
@@ -116,7 +150,7 @@ impl Stock {
 
     /// What copies, and the candidates beyond what they cost on the cheapest tier, may cost
     /// together when all else costs `beside`.
-    pub(super) fn budget(&self, dollars: Option<f64>, beside: f64) -> f64 {
+    pub(in crate::placement) fn budget(&self, dollars: Option<f64>, beside: f64) -> f64 {
         let ladder = Ladder::new(&self.tiers);
         match (dollars, &self.bill) {
             (Some(dollars), Some(bill)) => {
@@ -139,6 +173,13 @@ impl Engine {
     }
 }
 
+/// Bytes of the tail of `table`, if it is on a slow device.
+fn tail_of(table: &TableHandle) -> u64 {
+    let opened = table.lazy.opened().filter(|_| table.meta.tier > 0);
+    let start = opened.and_then(|table| table.tail_on_device());
+    start.map_or(0, |start| table.meta.len.saturating_sub(start))
+}
+
 /// Tables that may move and lie on one tier, in bytes.
 #[derive(Debug, Clone, Copy, Default)]
 struct Movable {
@@ -148,7 +189,12 @@ struct Movable {
 
 /// What each tier offers to tables that may move, of which it holds `movable`. Without prices
 /// the faster one counts as the dearer one.
-fn offers(engine: &Engine, movable: &[Movable], latencies: [f64; MAX_TIERS]) -> Vec<TierOffer> {
+fn offers(
+    engine: &Engine,
+    which: Which,
+    movable: &[Movable],
+    latencies: [f64; MAX_TIERS],
+) -> Vec<TierOffer> {
     let prices = engine.target.prices();
     let count = engine.tiers.len();
     let sizes = &engine.sizes;
@@ -159,6 +205,7 @@ fn offers(engine: &Engine, movable: &[Movable], latencies: [f64; MAX_TIERS]) -> 
         let price = prices.as_ref().map(|prices| prices[number]);
         let room = match (number, tier.is_unlimited()) {
             (_, true) => u64::MAX,
+            (0, _) if which == Which::BelowF => u64::MAX,
             (0, _) => SpacePlan::new(&engine.options, sizes, tier.planned_bytes()).levels,
             _ => {
                 let others = tier.file_bytes().saturating_sub(movable.len);
@@ -175,5 +222,15 @@ fn offers(engine: &Engine, movable: &[Movable], latencies: [f64; MAX_TIERS]) -> 
             },
         }
     };
-    movable.iter().enumerate().map(offer).collect()
+    let mut offers: Vec<TierOffer> = movable.iter().enumerate().map(offer).collect();
+    if let (Which::BelowF, [first, second, ..]) = (which, &mut offers[..]) {
+        // A copy is paid for beside the table. Without prices there is no money for any: a tier
+        // that is no faster than the next is worth nothing.
+        first.price += second.price;
+        first.expansion = second.expansion;
+        if prices.is_none() {
+            first.latency = second.latency;
+        }
+    }
+    offers
 }

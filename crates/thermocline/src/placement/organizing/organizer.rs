@@ -14,31 +14,31 @@ use std::collections::BinaryHeap;
 
 /// What the organizer knows of a tier.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct TierOffer {
+pub(in crate::placement) struct TierOffer {
     /// In dollars per GB and month.
-    pub(crate) price: f64,
+    pub(in crate::placement) price: f64,
     /// Of one read, in seconds.
-    pub(crate) latency: f64,
+    pub(in crate::placement) latency: f64,
     /// Bytes of tables that it may hold.
-    pub(crate) room: u64,
+    pub(in crate::placement) room: u64,
     /// How long a table gets there, for each byte of its keys and values: tiers differ in blocks
     /// and compression.
-    pub(crate) expansion: f64,
+    pub(in crate::placement) expansion: f64,
 }
 
 /// A table that may lie on any tier.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Candidate {
+pub(in crate::placement) struct Candidate {
     /// Its file, in bytes.
-    pub(crate) len: u64,
+    pub(in crate::placement) len: u64,
     /// Its keys and values, in bytes.
-    pub(crate) raw: u64,
+    pub(in crate::placement) raw: u64,
     /// Reads a second. What nobody reads goes nowhere for the sake of its readers.
-    pub(crate) rate: f64,
+    pub(in crate::placement) rate: f64,
     /// Where it lies.
-    pub(crate) tier: u8,
+    pub(in crate::placement) tier: u8,
     /// Whether it may come to a faster tier now.
-    pub(crate) may_rise: bool,
+    pub(in crate::placement) may_rise: bool,
 }
 
 impl Candidate {
@@ -57,7 +57,7 @@ impl Candidate {
 
 /// The tiers that are worth having, the slowest first.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Ladder {
+pub(in crate::placement) struct Ladder {
     rungs: Vec<Rung>,
 }
 
@@ -71,7 +71,7 @@ struct Rung {
 
 impl Ladder {
     /// The lower convex hull of `tiers` by price and latency.
-    pub(crate) fn new(tiers: &[TierOffer]) -> Self {
+    pub(in crate::placement) fn new(tiers: &[TierOffer]) -> Self {
         let mut by_price: Vec<(u8, TierOffer)> = (0..).zip(tiers.iter().copied()).collect();
         // Of those that cost the same the fastest comes first. A stable order keeps the slower of
         // two equal ones, which is the later tier.
@@ -119,7 +119,7 @@ impl Ladder {
 
     /// What `candidates` cost beyond what they cost on the first rung if all lie as high as there
     /// is room.
-    pub(crate) fn most(&self, candidates: &[Candidate]) -> f64 {
+    pub(in crate::placement) fn most(&self, candidates: &[Candidate]) -> f64 {
         let mut left: Vec<u64> = self.rungs.iter().map(|rung| rung.offer.room).collect();
         let most = candidates.iter().map(|candidate| {
             let mut rungs = (1..self.rungs.len()).rev();
@@ -133,7 +133,7 @@ impl Ladder {
     }
 
     /// What `candidate` costs at least, in dollars times bytes per GB.
-    pub(crate) fn least(&self, candidate: &Candidate) -> f64 {
+    pub(in crate::placement) fn least(&self, candidate: &Candidate) -> f64 {
         candidate.len_on(&self.rungs[0]) as f64 * self.rungs[0].offer.price
     }
 
@@ -147,7 +147,7 @@ impl Ladder {
 
 /// Where tables are to lie.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Assignment {
+pub(in crate::placement) struct Assignment {
     /// The rung of each candidate.
     rungs: Vec<usize>,
     /// What they cost beyond what they would cost on the first rung.
@@ -158,7 +158,11 @@ pub(crate) struct Assignment {
 
 impl Assignment {
     /// Reads a second of `candidates` that do not lie on the top rung.
-    pub(crate) fn rate_below_top(&self, candidates: &[Candidate], ladder: &Ladder) -> f64 {
+    pub(in crate::placement) fn rate_below_top(
+        &self,
+        candidates: &[Candidate],
+        ladder: &Ladder,
+    ) -> f64 {
         let top = ladder.rungs.len() - 1;
         let each = candidates.iter().zip(&self.rungs);
         each.filter(|(_, rung)| **rung < top)
@@ -194,7 +198,11 @@ impl PartialOrd for Step {
 /// first rung. Greedy by density alone may be as bad as one part in very many, when a small hot
 /// table keeps out a large one that is read much more; with the best single table beside it, it is
 /// at least half as good as the best.
-pub(crate) fn assign(candidates: &[Candidate], ladder: &Ladder, budget: f64) -> Assignment {
+pub(in crate::placement) fn assign(
+    candidates: &[Candidate],
+    ladder: &Ladder,
+    budget: f64,
+) -> Assignment {
     let greedy = greedy(candidates, ladder, budget);
     let saved = |assignment: &Assignment| -> f64 {
         let first = ladder.rungs[0].offer.latency;
@@ -278,24 +286,24 @@ fn greedy(candidates: &[Candidate], ladder: &Ladder, budget: f64) -> Assignment 
 
 /// A table that is to be written anew on another tier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Move {
+pub(in crate::placement) struct Move {
     /// Which of the candidates.
-    pub(crate) candidate: usize,
-    pub(crate) to: u8,
+    pub(in crate::placement) candidate: usize,
+    pub(in crate::placement) to: u8,
 }
 
 /// What the organizer found.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Organized {
+pub(in crate::placement) struct Organized {
     /// The faster tiers, the fastest first, each with the density from which on a table belongs
     /// there or higher up.
-    pub(crate) thresholds: Vec<(u8, f64)>,
+    pub(in crate::placement) thresholds: Vec<(u8, f64)>,
     /// Bytes of tables that each of these may still take.
-    pub(crate) left: Vec<(u8, u64)>,
+    pub(in crate::placement) left: Vec<(u8, u64)>,
     /// What is to move, the most urgent first.
-    pub(crate) moves: Vec<Move>,
+    pub(in crate::placement) moves: Vec<Move>,
     /// Whether the tables cost more than they may, or a tier holds more than it may.
-    pub(crate) is_over: bool,
+    pub(in crate::placement) is_over: bool,
 }
 
 /// Says where `candidates` belong, for at most `budget` beyond what they cost on the cheapest tier,
@@ -304,7 +312,7 @@ pub(crate) struct Organized {
 /// Migrations cost reads and writes, so a table comes up only if it is among the hottest of
 /// `1 - resistance` of the budget, and another goes down for it only if that one is colder by more
 /// than `resistance`. What costs too much goes at once, the coldest first.
-pub(crate) fn organize(
+pub(in crate::placement) fn organize(
     candidates: &[Candidate],
     tiers: &[TierOffer],
     budget: f64,
