@@ -60,7 +60,8 @@ pub(in crate::placement) struct Stock {
 
 impl Stock {
     /// Takes stock of `engine`'s tables, of which `which` move. The target was set before those
-    /// were written whose numbers are `since_target` or higher. A read of a tier takes so many seconds.
+    /// were written whose numbers are `since_target` or higher. A read of a tier takes `latencies`
+    /// seconds.
     pub(in crate::placement) fn take(
         engine: &Engine,
         which: Which,
