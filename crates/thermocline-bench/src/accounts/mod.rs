@@ -25,6 +25,8 @@ pub enum Activity {
     Promotion,
     /// Access records.
     Ralt,
+    /// Working out which table belongs on which tier, and bringing it there.
+    Placement,
     /// The threads of an engine that does not say what they do, and those of a flash cache.
     Background,
     /// The I/O of an engine that does not say what it is for.
@@ -35,13 +37,14 @@ pub enum Activity {
 
 impl Activity {
     /// Every activity.
-    pub const ALL: [Activity; 9] = [
+    pub const ALL: [Activity; 10] = [
         Activity::Read,
         Activity::Write,
         Activity::Flush,
         Activity::Compaction,
         Activity::Promotion,
         Activity::Ralt,
+        Activity::Placement,
         Activity::Background,
         Activity::Unattributed,
         Activity::Other,
@@ -56,6 +59,7 @@ impl Activity {
             Activity::Compaction => "compaction",
             Activity::Promotion => "promotion",
             Activity::Ralt => "ralt",
+            Activity::Placement => "placement",
             Activity::Background => "background",
             Activity::Unattributed => "unattributed",
             Activity::Other => "other",

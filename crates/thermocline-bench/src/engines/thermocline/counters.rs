@@ -103,6 +103,7 @@ fn cpu(metrics: &Metrics) -> ByActivity<f64> {
             thermocline::metrics::Activity::Compaction => Activity::Compaction,
             thermocline::metrics::Activity::Promotion => Activity::Promotion,
             thermocline::metrics::Activity::Ralt => Activity::Ralt,
+            thermocline::metrics::Activity::Placement => Activity::Placement,
             _ => Activity::Other,
         };
         cpu.add(activity, spent.seconds);
@@ -129,6 +130,7 @@ fn io<'a>(tiers: impl IntoIterator<Item = &'a TierMetrics>) -> ByActivity<Io> {
             Purpose::Compaction => Activity::Compaction,
             Purpose::Promotion | Purpose::Copy => Activity::Promotion,
             Purpose::Hotness => Activity::Ralt,
+            Purpose::Migration => Activity::Placement,
             // The manifest, opening, maintenance.
             _ => Activity::Other,
         };

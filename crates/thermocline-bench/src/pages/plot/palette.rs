@@ -116,10 +116,10 @@ pub(crate) fn of_activity(name: &str) -> Ink {
         "write",
         "background",
     ];
-    let name = if name == "unattributed" {
-        "background"
-    } else {
-        name
+    // An engine that places tables has no threads that it says nothing of.
+    let name = match name {
+        "unattributed" | "placement" => "background",
+        other => other,
     };
     Ink::Series(position(&ACTIVITIES, name))
 }

@@ -9,13 +9,14 @@ use super::{Section, work_label};
 use crate::results::{Cell, Io, Run};
 
 /// Activities from left to right. Activities of later versions follow.
-const ORDER: [&str; 9] = [
+const ORDER: [&str; 10] = [
     "read",
     "write",
     "flush",
     "compaction",
     "promotion",
     "ralt",
+    "placement",
     "background",
     "unattributed",
     "other",

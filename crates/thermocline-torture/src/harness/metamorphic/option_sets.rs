@@ -36,12 +36,17 @@ pub(super) fn drawn(seed: u64) -> Result<Sets, Violation> {
     let mut few = with(Placement::ByTable);
     few.tiers[0].capacity = 24 * (32 << 10);
     all.push(("by table, tiny fast tier", few));
-    let mut three = with(Placement::ByTable);
-    three
-        .tiers
-        .push(TierOptions::slow("/slower").block_size(4096));
-    three.tiers[1].capacity = 1 << 20;
-    all.push(("by table, three tiers", three));
+    for (name, placement) in [
+        ("by table, three tiers", Placement::ByTable),
+        ("by hotness, three tiers", Placement::default()),
+    ] {
+        let mut three = with(placement);
+        three
+            .tiers
+            .push(TierOptions::slow("/slower").block_size(4096));
+        three.tiers[1].capacity = 1 << 20;
+        all.push((name, three));
+    }
     for (_, options) in &mut all {
         set_prices(options);
     }
