@@ -17,12 +17,14 @@ use crate::engine::Engine;
 use crate::error::Result;
 use crate::executor::{Job, Lane, Step};
 use crate::metrics::{Activity, CostReport, Purpose};
+use crate::options::MAX_TIERS;
 use crate::placement::epochs::Epochs;
 use crate::placement::most_of_late::MostOfLate;
 use crate::placement::price::{Bill, Reads};
 use crate::points::point;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Arc, Mutex};
+use crate::tier::Tier;
 
 /// By how much what records are worth has to change for their room to follow, as a part of what is
 /// paid for: each change rewrites records or tables.
@@ -75,6 +77,7 @@ pub(super) struct Governor {
     twice: AtomicU64,
     looks: Mutex<u32>,
     trial: Mutex<Trial>,
+    slow_work: Mutex<SlowWork>,
     pub(super) reads: Mutex<Reads>,
     /// Bytes that jobs have written beside what they replace.
     beside: Mutex<MostOfLate>,
@@ -181,13 +184,28 @@ impl HotRap {
         }
         let records = worth.min(paid.saturating_sub(others));
         let most = records as f64 / paid.max(1) as f64;
-        trial.observe(engine.clock.now().as_secs_f64(), counted(engine), most);
+        let counted = self.counted_so_far(engine);
+        trial.observe(engine.clock.now().as_secs_f64(), counted, most);
         (trial.given() * paid as f64) as u64
     }
 
     /// Bytes of files that the fast tier is to have; none without a target.
     pub(super) fn wanted_files(&self) -> Option<u64> {
         self.governor.budget.lock().map(|budget| budget.files)
+    }
+
+    fn counted_so_far(&self, engine: &Engine) -> Counted {
+        let latencies = self.governor.reads.lock().latencies();
+        let last = latencies[engine.tiers.len() - 1];
+        let mut work = self.governor.slow_work.lock();
+        for (number, tier) in engine.tiers.iter().enumerate().skip(1) {
+            work.take(number, work_of(tier), latencies[number] / last);
+        }
+        Counted {
+            gets: engine.stats.hits(engine.tiers.len()).0.gets,
+            slow_reads: work.reads as u64,
+            other_work: work.other as u64,
+        }
     }
 
     /// Bytes of files that there would be on the fast tier if all of it were planned for.
@@ -269,23 +287,38 @@ impl HotRap {
     }
 }
 
-/// What slow disks had to do so far. They need about as long to read or write some blocks in one
-/// sweep as to read one of them by itself.
-fn counted(engine: &Engine) -> Counted {
-    let gets = engine.stats.hits(engine.tiers.len()).0.gets;
-    let mut counted = Counted {
-        gets,
-        ..Counted::default()
-    };
-    for tier in engine.tiers.iter().skip(1) {
-        counted.slow_reads += tier.io(Purpose::UserRead).read_ops;
-        let sweep = BLOCKS_IN_A_SWEEP * tier.options.block_size as u64;
-        for purpose in [Purpose::Compaction, Purpose::Copy, Purpose::Migration] {
-            let io = tier.io(purpose);
-            counted.other_work += (io.read_bytes + io.write_bytes) / sweep;
-        }
+/// What slow disks had to do so far, in reads of the last one: a read of a faster one counts for
+/// less.
+#[derive(Debug, Default)]
+struct SlowWork {
+    /// What each tier had counted at the last look.
+    before: [[u64; 2]; MAX_TIERS],
+    reads: f64,
+    other: f64,
+}
+
+impl SlowWork {
+    fn take(&mut self, tier: usize, now: [u64; 2], weight: f64) {
+        let before = std::mem::replace(&mut self.before[tier], now);
+        let since = |number: usize| now[number].saturating_sub(before[number]) as f64 * weight;
+        self.reads += since(0);
+        self.other += since(1);
     }
-    counted
+}
+
+/// Reads for users, and what else the disk had to do. It needs about as long to read or write some
+/// blocks in one sweep as to read one of them by itself.
+fn work_of(tier: &Tier) -> [u64; 2] {
+    let sweep = BLOCKS_IN_A_SWEEP * tier.options.block_size as u64;
+    let purposes = [Purpose::Compaction, Purpose::Copy, Purpose::Migration];
+    let others = purposes.map(|purpose| {
+        let io = tier.io(purpose);
+        (io.read_bytes + io.write_bytes) / sweep
+    });
+    [
+        tier.io(Purpose::UserRead).read_ops,
+        others.into_iter().sum(),
+    ]
 }
 
 /// Bytes of the first tier that `dollars` per GB pay for beside what lies on the others.

@@ -173,3 +173,15 @@ fn scattered_hot_records_have_the_room_in_which_they_are_learnt() {
     let missed = reads() - before;
     assert!(missed < 45, "{missed} of 450");
 }
+
+#[test]
+fn what_a_faster_slow_disk_does_counts_for_less() {
+    let mut work = SlowWork::default();
+    work.take(1, [100, 40], 0.1);
+    work.take(2, [50, 10], 1.0);
+    assert!((work.reads - 60.0).abs() < 1e-9 && (work.other - 14.0).abs() < 1e-9);
+    // Only what came since, by what it takes now.
+    work.take(1, [300, 40], 0.5);
+    work.take(2, [50, 11], 1.0);
+    assert!((work.reads - 160.0).abs() < 1e-9 && (work.other - 15.0).abs() < 1e-9);
+}
