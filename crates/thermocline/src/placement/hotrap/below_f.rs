@@ -1,10 +1,11 @@
 //! Several slow tiers under placement by hotness: the tables of the levels below f lie on each of
 //! them by their heat.
 //!
-//! Records have the money first, as far as they are worth the first tier ([`super::governor`]). The
-//! rest goes to steps of tables: from the slowest tier to a faster one, and from there to a copy on
-//! the first, each step by the time that it saves for its price. Without a target there is no
-//! price, and the hottest tables lie on the faster tiers, as far as these have room.
+//! Records have the money first ([`super::governor`]), as long as they save more with it
+//! ([`super::between`]). The rest goes to steps of tables: from the slowest tier to a faster one,
+//! and from there to a copy on the first, each step by the time that it saves for its price. Without
+//! a target there is no price, and the hottest tables lie on the faster tiers, as far as these have
+//! room.
 
 use super::HotRap;
 use crate::engine::Engine;
@@ -38,6 +39,7 @@ impl HotRap {
         let beside = stock.beside + self.to_come(engine) + stock.tails;
         let budget = stock.budget(engine.target.dollars(), beside);
         let mut organized = organize(&stock.candidates, &stock.tiers, budget, RESISTANCE);
+        self.settle_between(engine, organized.missed, mean_latency(&stock));
         copies_stay_below(&mut organized, &stock);
         self.below_f.take(&organized, &stock);
     }
@@ -69,6 +71,17 @@ impl HotRap {
         let may = Self::has_slow_tiers(engine) && is_below_f && !plan.is_migration();
         may.then(|| self.below_f.spread(plan, output))
     }
+}
+
+/// How long a read of a slow tier takes, by what lies there.
+fn mean_latency(stock: &Stock) -> f64 {
+    let (mut bytes, mut seconds) = (0.0, 0.0);
+    for table in &stock.candidates {
+        let tier = &stock.tiers[usize::from(table.tier)];
+        bytes += table.raw as f64;
+        seconds += table.raw as f64 * tier.latency;
+    }
+    if bytes > 0.0 { seconds / bytes } else { 0.0 }
 }
 
 /// A copy on the first tier belongs to a table that lies on the next tier that is worth its price.

@@ -149,7 +149,11 @@ impl HotRap {
         let (paid, most) = (paid_of(&bill), paid_of(&bill.slow_on_last()));
         let files = fast.file_bytes().saturating_sub(fast.unfinished_bytes());
         let others = files.saturating_sub(engine.bytes_of_last_levels());
+        if jumps {
+            self.between.forget();
+        }
         let worth = self.ralt.may_be_worth() as f64 / self.expansion(engine) / HOT_SHARE;
+        let worth = self.between.limit(worth);
         let mut budget = self.governor.budget.lock();
         let before = budget.filter(|_| !jumps);
         let given = self.given_to_tables(engine, most, others, worth as u64, jumps);
@@ -348,7 +352,9 @@ impl Job for GovernorJob {
         hotrap.govern(engine, jumps);
         if HotRap::has_slow_tiers(engine) {
             hotrap.organize_below_f(engine);
-            engine.schedule_compactions();
+            if hotrap.below_f.are_wanted() {
+                engine.schedule_compactions();
+            }
         }
         Step::Done
     }

@@ -46,6 +46,7 @@ impl HotRap {
             copier: Copier::new(true),
             governor: Default::default(),
             below_f: Default::default(),
+            between: Default::default(),
         })
     }
 

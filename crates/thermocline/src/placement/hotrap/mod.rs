@@ -9,6 +9,7 @@
 mod accesses;
 mod backlog;
 mod below_f;
+mod between;
 mod choice;
 mod copies;
 mod governor;
@@ -25,6 +26,7 @@ mod trial;
 
 use std::sync::Weak;
 
+use self::between::Between;
 use self::copies::Copying;
 use self::governor::Governor;
 pub(super) use self::keeping::discard;
@@ -64,6 +66,7 @@ pub(crate) struct HotRap {
     governor: Governor,
     /// Of tables of the levels below f, if there are several slow tiers.
     below_f: Migrations,
+    between: Between,
 }
 
 #[cfg(test)]

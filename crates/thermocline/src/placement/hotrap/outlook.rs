@@ -105,13 +105,20 @@ impl HotRap {
     /// Records that are worth the fast tier, in bytes of its tables.
     fn worthy_masses(&self, engine: &Engine) -> Vec<Mass> {
         let stored = 1.0 / self.expansion(engine) / HOT_SHARE;
-        let mut left = self.ralt.may_be_worth() as f64;
-        let mut masses = self.ralt.masses();
+        let mut left = self.ralt.may_be_worth() as f64 * stored;
+        let mut masses = self.tracked_masses(engine);
         masses.retain(|mass| {
             let fits = left > 0.0;
             left -= mass.bytes;
             fits
         });
+        masses
+    }
+
+    /// All records that are known, in bytes of the fast tier's tables.
+    pub(super) fn tracked_masses(&self, engine: &Engine) -> Vec<Mass> {
+        let stored = 1.0 / self.expansion(engine) / HOT_SHARE;
+        let mut masses = self.ralt.masses();
         for mass in &mut masses {
             mass.bytes *= stored;
         }

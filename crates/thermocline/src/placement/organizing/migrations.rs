@@ -61,6 +61,11 @@ impl Migrations {
         queue.tiers = tiers.collect();
     }
 
+    /// Whether a table is to move.
+    pub(in crate::placement) fn are_wanted(&self) -> bool {
+        !self.queue.lock().moves.is_empty()
+    }
+
     /// The next migration that can start, of the wanted ones.
     pub(in crate::placement) fn next(&self, engine: &Engine) -> Option<(Arc<Tree>, Plan)> {
         let wanted: Vec<Wanted> = self.queue.lock().moves.iter().copied().collect();

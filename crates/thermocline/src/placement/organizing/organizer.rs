@@ -154,6 +154,8 @@ pub(in crate::placement) struct Assignment {
     spent: f64,
     /// Whether a step that is worth something was left for want of money or room.
     is_short: bool,
+    /// What the best step is worth that was left for want of money.
+    missed: f64,
 }
 
 impl Assignment {
@@ -226,6 +228,7 @@ pub(in crate::placement) fn assign(
         rungs: vec![0; candidates.len()],
         spent: ladder.extra(table, top),
         is_short: true,
+        missed: greedy.missed,
     };
     single.rungs[number] = top;
     match saved(&single) > saved(&greedy) {
@@ -237,7 +240,7 @@ pub(in crate::placement) fn assign(
 fn greedy(candidates: &[Candidate], ladder: &Ladder, budget: f64) -> Assignment {
     let mut rungs = vec![0; candidates.len()];
     let mut room: Vec<u64> = ladder.rungs.iter().map(|rung| rung.offer.room).collect();
-    let (mut spent, mut is_short) = (0.0, false);
+    let (mut spent, mut is_short, mut missed) = (0.0, false, 0.0_f64);
     let step = |candidate: usize, to: usize| {
         let rung = ladder.rungs.get(to)?;
         let worth = candidates[candidate].density() * rung.worth;
@@ -259,7 +262,7 @@ fn greedy(candidates: &[Candidate], ladder: &Ladder, budget: f64) -> Assignment 
         );
         let price = ladder.extra(table, to) - ladder.extra(table, from);
         if spent + price > budget {
-            is_short = true;
+            (is_short, missed) = (true, missed.max(next.worth));
             continue;
         }
         if len > room[to] {
@@ -281,6 +284,7 @@ fn greedy(candidates: &[Candidate], ladder: &Ladder, budget: f64) -> Assignment 
         rungs,
         spent,
         is_short,
+        missed,
     }
 }
 
@@ -304,6 +308,9 @@ pub(in crate::placement) struct Organized {
     pub(in crate::placement) moves: Vec<Move>,
     /// Whether the tables cost more than they may, or a tier holds more than it may.
     pub(in crate::placement) is_over: bool,
+    /// What the best step up is worth that there is no money for: the seconds of reading that it
+    /// would save in a second, for each dollar times bytes per GB. 0 if there is none.
+    pub(in crate::placement) missed: f64,
 }
 
 /// Says where `candidates` belong, for at most `budget` beyond what they cost on the cheapest tier,
@@ -381,6 +388,7 @@ pub(in crate::placement) fn organize(
         left: left(&keep, &held, budget, &ladder),
         moves,
         is_over,
+        missed: keep.missed,
     }
 }
 

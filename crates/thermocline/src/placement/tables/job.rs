@@ -112,7 +112,10 @@ impl Job for Organizer {
         policy.is_stale.store(false, Ordering::Release);
         policy.end_epoch(engine);
         policy.organize(engine);
-        engine.schedule_compactions();
+        // To look for a compaction takes longer than to organize.
+        if policy.migrations.are_wanted() {
+            engine.schedule_compactions();
+        }
         match policy.is_stale.load(Ordering::Acquire) {
             true => Step::Again,
             false => Step::Done,

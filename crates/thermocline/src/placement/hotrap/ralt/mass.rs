@@ -12,6 +12,27 @@ pub(crate) struct Mass {
 }
 
 impl Ralt {
+    /// The part of all accesses of late that go to a record, for each point of its score now. A
+    /// record of one access a slice has gathered as many points as slices have passed, but for what
+    /// has decayed of them.
+    pub(crate) fn accesses_of_score(&self) -> f64 {
+        let shared = &self.shared;
+        let (version, now) = (shared.version.load(), shared.now());
+        let (mut records, mut bytes) = (0, 0);
+        for bin in version.bins() {
+            records += bin.records;
+            bytes += bin.hot_rap;
+        }
+        let slices = now.tick as f64 + f64::from(now.fraction).max(0.1);
+        let decay = shared.model.decay;
+        let gathered = match decay > 0.0 {
+            true => (1.0 - (-decay * slices).exp()) / (1.0 - (-decay).exp()),
+            false => slices,
+        };
+        let mean = bytes as f64 / f64::from(u32::try_from(records).unwrap_or(u32::MAX).max(1));
+        mean / shared.sizes.slice as f64 / gathered.max(0.1)
+    }
+
     /// All tracked records, the hottest first, by what the tables' histograms say.
     pub(crate) fn masses(&self) -> Vec<Mass> {
         let shared = &self.shared;
