@@ -3,9 +3,9 @@
 //!
 //! Records have the money first ([`super::governor`]), as long as they save more with it
 //! ([`super::between`]). The rest goes to steps of tables: from the slowest tier to a faster one,
-//! and from there to a copy on the first, each step by the time that it saves for its price. Without
-//! a target there is no price, and the hottest tables lie on the faster tiers, as far as these have
-//! room.
+//! and from there to a copy on the first, each step by the time that it saves for its price.
+//! Without a target there is no price, and the hottest tables lie on the faster tiers, as far as
+//! these have room.
 
 use super::HotRap;
 use crate::engine::Engine;

@@ -50,7 +50,7 @@ impl Between {
     }
 }
 
-/// Reads of the record at `bytes`, for each byte, of records in the order of their hotness. 0 behind
+/// Reads of the record at `bytes`, for each byte, of records by their hotness. 0 behind
 /// the last.
 fn density_at(masses: &[Mass], bytes: f64) -> f64 {
     let mut left = bytes;
