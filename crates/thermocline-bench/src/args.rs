@@ -125,8 +125,8 @@ pub struct BenchArgs {
 
     /// Keep the loaded state in the directory `loaded` of each tier, and run on a copy of it made
     /// of hard links; later runs with the same settings use it again, and with others are refused
-    /// until --phase load replaces it. hotrap, leveled, tables and cost have the same files and
-    /// share a state
+    /// until --phase load replaces it. hotrap, leveled and cost have the same files and share a
+    /// state
     #[arg(long)]
     pub keep: bool,
 

@@ -60,10 +60,10 @@ impl EngineKind for Thermocline {
     fn files(&self) -> &'static str {
         match self {
             // States of more tiers are told apart by their capacities.
-            Thermocline::HotRap
-            | Thermocline::Leveled
-            | Thermocline::Tables
-            | Thermocline::Cost => "two tiers",
+            Thermocline::HotRap | Thermocline::Leveled | Thermocline::Cost => "two tiers",
+            // The others could open it. They would first take down what lies on the fast tier:
+            // levels are sized as if there were one tier, and most is below their level f.
+            Thermocline::Tables => "two tiers, by table",
             #[cfg(feature = "flash-cache")]
             Thermocline::FlashCache => "all on the slow tier",
             Thermocline::FastOnly => "one tier",

@@ -171,11 +171,11 @@ fn a_store_loaded_by_level_can_be_run_by_hotness() {
 
 /// Each loads what each other runs on, and says so by the name of its files.
 #[test]
-fn a_store_can_be_run_by_table_and_what_that_loaded_by_hotness() {
-    let by_table = run("leveled", "tables", true);
+fn a_store_is_run_by_table_and_another_under_a_target_by_hotness() {
+    let by_table = run("tables", "tables", true);
     assert_eq!(by_table.hotness, None);
     assert!(by_table.fd_bytes > Some(0) && by_table.sd_bytes > Some(0));
-    assert!(run("tables", "cost", true).hotness.is_some());
+    assert!(run("leveled", "cost", true).hotness.is_some());
 }
 
 /// What becomes of a target is the store's affair: this is about what the bench hands over, and
