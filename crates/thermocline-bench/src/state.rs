@@ -451,7 +451,9 @@ mod tests {
         }
         // A store by table has other levels. The work of making one of the other would be measured.
         for engine in ["fast-only", "tables"] {
-            let error = place.kept(&plan(&format!("--engine {engine}"))).unwrap_err();
+            let error = place
+                .kept(&plan(&format!("--engine {engine}")))
+                .unwrap_err();
             assert!(error.to_string().contains("files is"), "{error}");
         }
     }

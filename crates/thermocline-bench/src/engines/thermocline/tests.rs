@@ -169,7 +169,7 @@ fn a_store_loaded_by_level_can_be_run_by_hotness() {
     assert!(counters.hotness.is_some());
 }
 
-/// Each loads what each other runs on, and says so by the name of its files.
+/// What one loads, the other runs on, where their files have the same name.
 #[test]
 fn a_store_is_run_by_table_and_another_under_a_target_by_hotness() {
     let by_table = run("tables", "tables", true);
