@@ -66,10 +66,12 @@ impl HotRap {
         plan: &Plan,
         output: Output,
     ) -> Option<Spread> {
+        if !Self::has_slow_tiers(engine) || plan.is_migration() {
+            return None;
+        }
         let tree = engine.tree(plan.upper.tables().first()?.meta.keyspace)?;
         let is_below_f = output.level > tree.last_fast_level;
-        let may = Self::has_slow_tiers(engine) && is_below_f && !plan.is_migration();
-        may.then(|| self.below_f.spread(plan, output))
+        is_below_f.then(|| self.below_f.spread(plan, output))
     }
 }
 

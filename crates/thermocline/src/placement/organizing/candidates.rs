@@ -95,7 +95,10 @@ impl Stock {
                     fixed[usize::from(table.meta.tier)] += table.meta.len;
                     continue;
                 }
-                tails += tail_of(table);
+                // Placement by table pays for those that are there.
+                if which == Which::BelowF {
+                    tails += tail_of(table);
+                }
                 let at_rest = table.lazy.heat().settled_for(now);
                 let is_at_rest = at_rest.is_none_or(|time| time >= AT_REST);
                 stock.names.push((tree.id, table.meta.id));

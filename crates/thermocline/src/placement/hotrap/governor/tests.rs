@@ -185,3 +185,20 @@ fn what_a_faster_slow_disk_does_counts_for_less() {
     work.take(2, [50, 11], 1.0);
     assert!((work.reads - 160.0).abs() < 1e-9 && (work.other - 15.0).abs() < 1e-9);
 }
+
+/// All are read alike, so the records that are tracked have the part of the accesses that they are
+/// of the data. Each is read about once in some slices: reads of one slice count once.
+#[test]
+fn scores_tell_which_part_of_all_accesses_a_record_has() {
+    let store = Store::filled_with(by_hotness());
+    store.read(0..RECORDS, 30);
+    let ralt = &store.db.engine().hotrap().ralt;
+    let masses = ralt.masses();
+    let scores: f64 = masses.iter().map(|mass| mass.reads).sum();
+    let tracked: f64 = masses.iter().map(|mass| mass.bytes).sum();
+    let accessed = scores * ralt.accesses_of_score();
+    let all = store.db.tree().raw_bytes() as f64;
+    let ratio = accessed / (tracked / all);
+    assert!(tracked > all / 10.0, "{tracked} of {all}");
+    assert!((0.8..1.25).contains(&ratio), "{ratio}");
+}
