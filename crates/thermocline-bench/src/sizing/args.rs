@@ -40,12 +40,12 @@ pub struct SizingArgs {
     pub value_size: Option<u64>,
 
     /// Mean size of a key. Keys of a trace count 24 bytes
-    #[arg(long, value_name = "SIZE", value_parser = some_size, default_value = "24", requires = "keys")]
+    #[arg(long, value_name = "SIZE", value_parser = some_size, default_value = "24", conflicts_with_all = ["trace", "curve"])]
     pub key_size: u64,
 
     /// Which records are read: hotspot-N (95 % of the reads go to N % of the records),
     /// zipfian:THETA, uniform, latest, ranks:FILE (lines of rank and count)
-    #[arg(long, requires = "keys")]
+    #[arg(long, conflicts_with_all = ["trace", "curve"])]
     pub distribution: Option<Shape>,
 
     /// Keys and values of all records, with reads spread as in the trace or the store [default: as

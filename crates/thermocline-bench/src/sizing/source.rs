@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, ensure};
 use bytesize::ByteSize;
 
 use super::args::SizingArgs;
@@ -14,6 +14,9 @@ use crate::trace::Trace;
 
 /// Values whose sizes a trace does not tell.
 const USUAL_VALUE: u64 = 1000;
+
+/// Sizes of files are counted with 64 bits, and a bill has several for each byte of data.
+const MOST_DATA: f64 = 1e18;
 
 /// Tables in the data, and how long each is at least and at most.
 const TABLES: f64 = 1000.0;
@@ -51,10 +54,16 @@ impl Source {
             (None, Some(keys)) => of_description(args, keys)?,
             (None, None) => return Err(anyhow!("give --curve, --trace or --keys")),
         };
-        Ok(match args.data_size {
+        let source = match args.data_size {
             Some(data) => source.scaled_to(data as f64),
             None => source,
-        })
+        };
+        let data = source.records.data();
+        ensure!(
+            data < MOST_DATA,
+            "{data:.1e} bytes of keys and values are more than the {MOST_DATA:.1e} a store can have"
+        );
+        Ok(source)
     }
 
     fn scaled_to(self, data: f64) -> Self {

@@ -153,7 +153,10 @@ fn prices(args: &Args) -> Result<Vec<f64>, Failure> {
 /// Says which flags name the prices that an engine misses.
 fn explained(error: Error) -> Failure {
     match &error {
-        Error::InvalidOption { reason, .. } if reason.contains("has no price") => Failure::Store {
+        Error::InvalidOption {
+            option: "price_per_gb_month",
+            ..
+        } => Failure::Store {
             error,
             hint: Some("name the prices with --price-fast and --price-slow".to_owned()),
         },

@@ -186,4 +186,8 @@ fn what_tells_nothing_is_refused_with_what_to_do() {
     let equal = ["--price-fast", "0.1", "--price-slow", "0.1"];
     plan(described, &equal).fails(2, &["has to be dearer"]);
     plan("", &PRICES).fails(2, &["--curve", "--trace", "--keys"]);
+    let more_than_any = "--keys 1000000000000 --value-size 1GB --distribution uniform";
+    plan(more_than_any, &PRICES).fails(2, &["1.0e21 bytes", "more than"]);
+    let described_twice = "--trace t.csv --format twitter --key-size 10";
+    plan(described_twice, &PRICES).fails(2, &["--key-size", "cannot be used with", "--trace"]);
 }

@@ -16,10 +16,13 @@ pub(super) fn without_price(options: &Options) -> Error {
     let without = tiers
         .iter()
         .position(|tier| tier.price_per_gb_month.is_none());
-    invalid(format!(
-        "tier {} has no price; name the price of each tier in dollars per GB and month",
-        without.unwrap_or(0)
-    ))
+    Error::InvalidOption {
+        option: "price_per_gb_month",
+        reason: format!(
+            "tier {} has no price; name the price of each tier in dollars per GB and month",
+            without.unwrap_or(0)
+        ),
+    }
 }
 
 /// Refuses a target that a store of these `options` cannot keep to at `prices`, which are none if

@@ -7,7 +7,7 @@ use crate::sync::Arc;
 use crate::tier::Tier;
 
 /// How to set a target.
-const HOW: &str = "`thermocline cost --price-fast DOLLARS --price-slow DOLLARS --set cost:DOLLARS`, \
+const HOW: &str = "`thermocline cost --price-fast DOLLARS --price-slow DOLLARS --set TARGET`, \
                    or `Db::set_target` with the prices in the options";
 
 impl Plan {
@@ -115,7 +115,7 @@ mod tests {
         let report = repair(&disk, false);
         assert_eq!(planned.target, report.target);
         let said = report.target.unwrap();
-        for word in ["may be lost", "--set cost:", "Db::set_target"] {
+        for word in ["may be lost", "--set TARGET", "Db::set_target"] {
             assert!(said.contains(word), "{said}");
         }
         assert_eq!(
