@@ -35,12 +35,19 @@ pub struct SizingArgs {
     )]
     pub keys: Option<u64>,
 
-    /// Mean size of a value. Of a trace: of those whose sizes it does not tell [default: 1000]
+    /// Mean size of a value, with --keys. Of a trace: of those whose sizes it does not tell
+    /// [default: 1000]
     #[arg(long, value_name = "SIZE", value_parser = some_size, conflicts_with = "curve")]
     pub value_size: Option<u64>,
 
     /// Mean size of a key. Keys of a trace count 24 bytes
-    #[arg(long, value_name = "SIZE", value_parser = some_size, default_value = "24", conflicts_with_all = ["trace", "curve"])]
+    #[arg(
+        long,
+        value_name = "SIZE",
+        value_parser = some_size,
+        default_value = "24",
+        conflicts_with_all = ["trace", "curve"]
+    )]
     pub key_size: u64,
 
     /// Which records are read: hotspot-N (95 % of the reads go to N % of the records),

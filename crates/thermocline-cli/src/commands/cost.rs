@@ -36,9 +36,10 @@ const BAR: usize = 30;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  thermocline cost --fast /nvme/db --slow /hdd/db --fast-capacity 1GiB --price-fast 0.1 --price-slow 0.02
-  thermocline cost --fast /nvme/db --slow /hdd/db --fast-capacity 1GiB --price-fast 0.1 --price-slow 0.02 \\
-      --set cost:0.05 --until-settled
+  thermocline cost --fast /nvme/db --slow /hdd/db --fast-capacity 1GiB \\
+      --price-fast 0.1 --price-slow 0.02
+  thermocline cost --fast /nvme/db --slow /hdd/db --fast-capacity 1GiB \\
+      --price-fast 0.1 --price-slow 0.02 --set cost:0.05 --until-settled
 
 Prices are dollars per GB (10^9 bytes) and month. A target stays with the store, and so do the prices that it
 was set with: later commands need not name them.
@@ -57,7 +58,7 @@ pub(crate) struct Args {
     )]
     price_fast: Option<f64>,
 
-    /// Price of the slow tier in $/GB/month; of several, one for each --slow
+    /// Price of the slow tier in $/GB/month; of several, one for each --slow, as 0.1,0.02
     #[arg(
         long,
         value_name = "DOLLARS",
@@ -86,9 +87,8 @@ pub(crate) struct Args {
 fn target(text: &str) -> Result<Target, String> {
     let (kind, amount) = text.split_once(':').unwrap_or((text, ""));
     let number = || {
-        amount
-            .parse::<f64>()
-            .map_err(|error| format!("{amount:?}: {error}"))
+        let amount = amount.parse::<f64>();
+        amount.map_err(|_| format!("a number without a unit is wanted, as in {kind}:0.5"))
     };
     match (kind, amount) {
         ("none", "") => Ok(Target::None),
@@ -96,18 +96,18 @@ fn target(text: &str) -> Result<Target, String> {
         ("hit-rate", _) => Ok(Target::HitRate(number()?)),
         ("latency", _) => humantime::parse_duration(amount)
             .map(Target::Latency)
-            .map_err(|error| format!("{amount:?}: {error}")),
+            .map_err(|_| "a time with its unit is wanted, as in latency:2ms".to_owned()),
         _ => Err("write cost:0.05, latency:2ms, hit-rate:0.9 or none".to_owned()),
     }
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let prices = prices(args)?;
-    if args.until_settled && matches!(args.set, Some(Target::HitRate(_) | Target::Latency(_))) {
-        return Err(Failure::usage(
-            "--until-settled waits for a target in dollars: how reads are, the store finds out while a \
-             program reads it",
-        ));
+    if let (true, Some(target)) = (args.until_settled, args.set) {
+        settles_at(target)?;
+    }
+    if args.set.is_some() && args.store.is_one_tier() {
+        return Err(one_tier());
     }
     let db = match args.set.is_some() || args.until_settled {
         true => args.store.open_at(&prices)?,
@@ -117,11 +117,28 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         db.set_target(target).map_err(explained)?;
     }
     if args.until_settled {
+        let kept = db.cost().map_err(explained)?.target;
+        settles_at(kept)?;
         settle(&db)?;
     }
     let report = db.cost().map_err(explained)?;
     output::say(args.json, &to_json(&report), to_text(&report))?;
     Ok(db.close()?)
+}
+
+/// Refuses to wait for what only reads can bring about.
+fn settles_at(target: Target) -> Result<(), Failure> {
+    match target {
+        Target::None | Target::Cost(_) => Ok(()),
+        _ => Err(Failure::usage(format!(
+            "--until-settled waits for a target in dollars, and this one is {target}: how reads are, the \
+             store finds out while a program reads it"
+        ))),
+    }
+}
+
+fn one_tier() -> Failure {
+    Failure::usage("a store of one tier costs what that tier costs, and has nothing to choose")
 }
 
 /// The price of each tier, or none.
@@ -130,18 +147,24 @@ fn prices(args: &Args) -> Result<Vec<f64>, Failure> {
         return Ok(Vec::new());
     };
     if args.store.is_one_tier() {
-        return Err(Failure::usage(
-            "a store of one tier costs what that tier costs, and has nothing to choose",
-        ));
+        return Err(one_tier());
     }
     let slow = args.store.slow().len();
     if args.price_slow.len() != slow {
         return Err(Failure::usage(format!(
-            "--price-slow names {} prices and the store has {slow} slow tiers; give one for each",
+            "slow tiers: {slow}, prices that --price-slow names: {}; give one for each",
             args.price_slow.len()
         )));
     }
     let prices = [&[fast][..], &args.price_slow].concat();
+    if let Some(bad) = prices
+        .iter()
+        .find(|price| !(0.0..f64::INFINITY).contains(*price))
+    {
+        return Err(Failure::usage(format!(
+            "--price-fast and --price-slow: {bad} is no price; a number of at least 0 is wanted"
+        )));
+    }
     match prices.is_sorted_by(|faster, slower| faster > slower) {
         true => Ok(prices),
         false => Err(Failure::usage(format!(
@@ -239,8 +262,9 @@ fn to_text(report: &CostReport) -> String {
     let mut lines = vec![
         format!("target   {}", report.target),
         format!(
-            "now      {:.4} $/GB/month, {:.2} $ a month for {}",
+            "now      {:.4} $/GB/month, {:.*} $ a month for {}",
             report.now,
+            if report.dollars_per_month < 1.0 { 6 } else { 2 },
             report.dollars_per_month,
             size::show(report.data_bytes)
         ),
@@ -256,6 +280,14 @@ fn to_text(report: &CostReport) -> String {
     {
         lines.push(format!(
             "allowed  {budget:.4} $/GB/month, as far as it is found"
+        ));
+    }
+    if matches!(report.target, Target::Cost(target) if target * ALLOWED < report.floor)
+        && report.held_up_by.is_none()
+    {
+        lines.push(format!(
+            "limit    the target is below {:.4}, the least that is possible now",
+            report.floor
         ));
     }
     if report.moving_bytes > 0 {
@@ -328,5 +360,19 @@ mod tests {
         ] {
             assert!(target(bad).is_err(), "{bad}");
         }
+    }
+
+    /// That a target is accepted and cannot be kept was told only once nothing moved any more.
+    #[test]
+    fn a_target_below_the_least_possible_is_told_while_tables_still_move() {
+        let mut report = CostReport::default();
+        (report.floor, report.moving_bytes) = (0.24, 1000);
+        let is_told = |report: &CostReport| to_text(report).contains("below 0.2400, the least");
+        report.target = Target::Cost(0.1);
+        assert!(is_told(&report));
+        report.held_up_by = Some("it says so".to_owned());
+        assert!(!is_told(&report));
+        (report.target, report.held_up_by) = (Target::Cost(0.24), None);
+        assert!(!is_told(&report));
     }
 }

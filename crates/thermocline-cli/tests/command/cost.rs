@@ -88,7 +88,7 @@ fn a_target_that_cannot_be_is_refused_with_what_could() {
         store.run("cost", &args)
     };
     set("cost:0.6").fails(2, &["0.1", "0.5"]);
-    set("cost:cheap").fails(2, &["cheap"]);
+    set("cost:cheap").fails(2, &["cheap", "a number without a unit"]);
     set("0.2").fails(2, &["write cost:0.05"]);
     set("latency:0ms").fails(2, &["no time"]);
     set("hit-rate:1.5").fails(2, &["from 0 to 1"]);
@@ -105,7 +105,7 @@ fn a_target_that_cannot_be_is_refused_with_what_could() {
         .fails(2, &["dearer than the next"]);
     store
         .run("cost", &["--price-fast", "0.5", "--price-slow", "0.1,0.05"])
-        .fails(2, &["2 prices", "1 slow"]);
+        .fails(2, &["slow tiers: 1", "names: 2"]);
     store
         .run(
             "cost",
@@ -120,6 +120,33 @@ fn a_target_that_cannot_be_is_refused_with_what_could() {
         )
         .fails(2, &["dearer than the next"]);
     set("none").ok();
+    for bad in ["NaN", "inf"] {
+        let prices = ["--price-fast", bad, "--price-slow", "0.1"];
+        store
+            .run("cost", &prices)
+            .fails(2, &["--price-fast", "at least 0"]);
+    }
+    // A target that the store has is as little waited for as one that is being set.
+    set("latency:2ms").ok();
+    store
+        .run("cost", &["--until-settled"])
+        .fails(2, &["in dollars", "latency:2ms"]);
+}
+
+#[test]
+fn a_target_for_a_store_of_one_tier_is_refused_whether_prices_are_named_or_not() {
+    let store = Store::filled(10, 100);
+    for prices in [&[][..], &PRICES] {
+        let set = [prices, &["--set", "cost:0.2"]].concat();
+        let fast = store.fast();
+        let line = [
+            "cost",
+            "--one-tier",
+            "--fast",
+            fast.to_str().expect("UTF-8"),
+        ];
+        run(&[&line[..], &set].concat()).fails(2, &["nothing to choose"]);
+    }
 }
 
 /// Whoever waits gets the target, although a store looks only once a second at what it costs: what

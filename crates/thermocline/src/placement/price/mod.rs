@@ -225,7 +225,8 @@ impl Engine {
             ),
             (0, 0) => format!(
                 "what has to lie on the first tier (the log, the manifest, new tables) makes {:.4} \
-                 the least that {} bytes of data can cost",
+                 the least that {} bytes of data can cost; a compaction of everything brings new \
+                 tables down",
                 report.floor, report.data_bytes
             ),
             (0, bytes) => format!("jobs are writing up to {bytes} bytes beside what they replace"),
