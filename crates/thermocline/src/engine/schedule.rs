@@ -9,7 +9,7 @@ use crate::metrics::Activity;
 use crate::options::{Compression, MEMTABLES};
 use crate::placement::{FastRooms, Output, SpacePlan};
 use crate::sync::Arc;
-use crate::tier::Tier;
+use crate::tier::{Reservation, Tier};
 use crate::version::TableHandle;
 
 /// What a look for compactions asks of each keyspace.
@@ -174,20 +174,26 @@ impl Engine {
         let mut space = Vec::new();
         let mut outputs = std::mem::take(&mut plan.outputs).into_iter();
         if let Some(output) = outputs.next() {
-            plan.outputs.push(output);
             let tier = &self.tiers[usize::from(output.tier)];
-            let margin = if output.tier == 0 {
-                self.compaction_margin()
-            } else {
-                0
-            };
+            let margin = self.margin_of(tier);
             let expected = if plan.is_move {
                 0
             } else {
                 expected_len(plan.inputs(), tier)
             };
-            let place = Places::one(tier.reserve_leaving(expected, margin)?);
-            space.push(self.with_faster(plan, output, place));
+            let place = match tier.reserve_leaving(expected, margin) {
+                Ok(space) => space,
+                Err(error) if plan.can_wait() => return Err(error),
+                Err(error) => self
+                    .reserve_on_faster(plan, output, expected)
+                    .ok_or(error)?,
+            };
+            let output = Output {
+                tier: place.tier().index,
+                ..output
+            };
+            plan.outputs.push(output);
+            space.push(self.with_faster(plan, output, Places::one(place)));
         }
         // What stays on the fast tier takes no more than what comes from there, so that a crossing
         // makes room. The job's router has no more than that to give.
@@ -212,6 +218,24 @@ impl Engine {
         Ok(space)
     }
 
+    /// Reserves room for all of an `output` of `plan` on the slowest of the faster tiers that its
+    /// tables may lie on, and that has so much: where heat decides, no tier is needed. A full disk
+    /// would else keep writers from a faster one that is empty.
+    fn reserve_on_faster(&self, plan: &Plan, output: Output, bytes: u64) -> Option<Reservation> {
+        let spread = self.placement.spread(self, plan, output)?;
+        let tiers = spread.tiers().rev();
+        let mut tiers = tiers.map(|tier| &self.tiers[usize::from(tier)]);
+        tiers.find_map(|tier| tier.reserve_leaving(bytes, self.margin_of(tier)).ok())
+    }
+
+    /// Bytes that compactions leave free on `tier`.
+    fn margin_of(&self, tier: &Tier) -> u64 {
+        match tier.index {
+            0 => self.compaction_margin(),
+            _ => 0,
+        }
+    }
+
     /// Adds to the `place` of an output of `plan` what can be reserved on faster tiers for those of
     /// its tables that their heat sends there. What finds no room there lies with the rest.
     fn with_faster(&self, plan: &Plan, output: Output, place: Places) -> Places {
@@ -224,12 +248,7 @@ impl Engine {
         };
         let reserve = |(tier, bytes): (u8, u64)| {
             let tier = &self.tiers[usize::from(tier)];
-            let margin = if tier.index == 0 {
-                self.compaction_margin()
-            } else {
-                0
-            };
-            let reserve = || tier.reserve_leaving(bytes, margin).ok();
+            let reserve = || tier.reserve_leaving(bytes, self.margin_of(tier)).ok();
             (bytes > 0).then(reserve).flatten()
         };
         let faster = spread.expected(plan.inputs(), self.sizes.table_size);

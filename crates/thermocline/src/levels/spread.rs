@@ -19,6 +19,11 @@ impl Spread {
         Self { densities, faster }
     }
 
+    /// The faster tiers, the fastest first.
+    pub(crate) fn tiers(&self) -> impl DoubleEndedIterator<Item = u8> {
+        self.faster.iter().map(|(tier, ..)| *tier)
+    }
+
     /// The tier for a table that begins with `key`; none if it is the output's.
     fn tier_of(&self, key: &[u8]) -> Option<u8> {
         let density = self.densities.at(key).density;

@@ -36,7 +36,8 @@ pub struct CostReport {
     pub ceiling: f64,
     /// Bytes of tables that are to move to another tier, or do so now.
     pub moving_bytes: u64,
-    /// Why the store costs more than the target; none if it does not, or if tables are on the way.
+    /// Why the store costs more than the target; none if it does not, or if tables are on the way
+    /// that may bring it there.
     pub held_up_by: Option<String>,
     /// What each target would buy, from the cheapest on, as tables are read of late. Until reads
     /// have been counted for a second since the opening, of those reads that a disk answers.

@@ -281,8 +281,10 @@ impl HotRap {
         if let Some(budget) = *self.governor.budget.lock() {
             let now = files.saturating_sub(fast.unfinished_bytes()) + fast.copied_bytes();
             let last_may_go = last > engine.sizes.table_size;
+            // The log and the levels above stay, whatever is paid for.
             if last_may_go {
-                report.moving_bytes += now.saturating_sub(budget.paid);
+                let may_go = last.saturating_add(fast.copied_bytes());
+                report.moving_bytes += now.saturating_sub(budget.paid).min(may_go);
             }
         }
         if with_curve {

@@ -35,8 +35,10 @@ pub(crate) struct Targeting {
 
 #[derive(Debug)]
 struct Set {
-    /// As the manifest has it.
+    /// As the manifest has it, with the prices that it was set with.
     kept: SetTarget,
+    /// The price of each tier in force: those that the options name, or else those of `kept`.
+    prices: Vec<f64>,
     /// The target in force: none if the options do not allow the one that is kept.
     target: Target,
     /// What it takes in dollars, where it does not say so itself.
@@ -44,11 +46,12 @@ struct Set {
 }
 
 impl Set {
-    fn new(kept: SetTarget, target: Target) -> Self {
+    fn new(kept: SetTarget, prices: Vec<f64>, target: Target) -> Self {
         // No more than that can be spent.
-        let most = kept.prices.first().copied().unwrap_or(0.0);
+        let most = prices.first().copied().unwrap_or(0.0);
         Self {
             kept,
+            prices,
             target,
             pursuit: Pursuit::from(most),
         }
@@ -60,11 +63,12 @@ impl Targeting {
     /// name none, the prices are those that the target was set with, so that a tool which opens the
     /// store changes nothing.
     pub(crate) fn open(options: &Options, found: Option<SetTarget>) -> Self {
-        let found = found.unwrap_or_default();
+        let kept = found.unwrap_or_default();
         let named: Option<Vec<f64>> = prices_of(options);
-        let kept = Some(found.prices).filter(|kept| kept.len() == options.tiers.len());
-        let prices = named.or(kept).unwrap_or_default();
-        let was = found.target;
+        let fit = |prices: &Vec<f64>| prices.len() == options.tiers.len();
+        let prices = named.or_else(|| Some(kept.prices.clone()).filter(fit));
+        let prices = prices.unwrap_or_default();
+        let was = kept.target;
         let (target, changed) = match check(was, &prices, options) {
             Ok(()) => (was, None),
             Err(error) => {
@@ -73,12 +77,8 @@ impl Targeting {
                 (now, Some(format!("the target {was} is {now} now: {error}")))
             }
         };
-        let kept = SetTarget {
-            target: was,
-            prices,
-        };
         Self {
-            set: Mutex::new(Set::new(kept, target)),
+            set: Mutex::new(Set::new(kept, prices, target)),
             changed,
         }
     }
@@ -106,7 +106,7 @@ impl Targeting {
 
     /// The price of each tier in dollars per GB and month; none if nobody has named them.
     pub(crate) fn prices(&self) -> Option<Vec<f64>> {
-        let prices = self.set.lock().kept.prices.clone();
+        let prices = self.set.lock().prices.clone();
         (!prices.is_empty()).then_some(prices)
     }
 
@@ -192,13 +192,10 @@ impl Engine {
             return false;
         };
         let report = self.cost_at(prices, true);
-        // What the last step moves is still on its way.
-        if report.moving_bytes > 0 {
-            return false;
-        }
         let mut set = self.target.set.lock();
         // Of another target that was set meanwhile nothing is known yet.
         set.target == target
+            && !set.pursuit.waits(target, seen, &report)
             && set
                 .pursuit
                 .step(self.clock.now(), target, seen, report.now, &report.curve)
@@ -209,8 +206,23 @@ impl Engine {
         let Target::Cost(target) = report.target else {
             return self.out_of_reach(report);
         };
-        if report.now <= target * (1.0 + ALLOWED) || report.moving_bytes > 0 {
+        let allowed = target * (1.0 + ALLOWED);
+        if report.now <= allowed {
             return None;
+        }
+        let least = || {
+            format!(
+                "what has to lie on the first tier (the log, the manifest, new tables) makes {:.4} \
+                 the least that {} bytes of data can cost; a compaction of everything brings new \
+                 tables down",
+                report.floor, report.data_bytes
+            )
+        };
+        if report.moving_bytes > 0 {
+            // What is on the way helps, but for these.
+            return self
+                .last_tier_is_full(report)
+                .or_else(|| (report.floor > allowed).then(least));
         }
         let held: u64 = self
             .tiers
@@ -223,14 +235,23 @@ impl Engine {
                 "what could go down is less than is moved at a time; {:.4} would be the least",
                 report.floor
             ),
-            (0, 0) => format!(
-                "what has to lie on the first tier (the log, the manifest, new tables) makes {:.4} \
-                 the least that {} bytes of data can cost; a compaction of everything brings new \
-                 tables down",
-                report.floor, report.data_bytes
-            ),
+            (0, 0) => least(),
             (0, bytes) => format!("jobs are writing up to {bytes} bytes beside what they replace"),
             (bytes, _) => format!("readers hold {bytes} bytes of files that are obsolete"),
+        })
+    }
+
+    /// Says so if what is to go down has no room.
+    fn last_tier_is_full(&self, report: &CostReport) -> Option<String> {
+        let last = self.tiers.last().filter(|tier| tier.index > 0)?;
+        let free = last.free_for_jobs();
+        let job = (self.options.level_ratio + 2) * self.sizes.table_size;
+        (free < report.moving_bytes.min(job)).then(|| {
+            format!(
+                "the last tier is full: {free} bytes of its {} are free, and {} are to go down",
+                last.capacity(),
+                report.moving_bytes
+            )
         })
     }
 
@@ -252,9 +273,12 @@ impl Engine {
         let prices = prices_of(&self.options).or_else(|| self.target.prices());
         let prices = prices.unwrap_or_default();
         check(target, &prices, &self.options)?;
-        let set = SetTarget { target, prices };
+        let kept = SetTarget {
+            target,
+            prices: prices.clone(),
+        };
         let edit = VersionEdit {
-            target: Some(set.clone()),
+            target: Some(kept.clone()),
             ..VersionEdit::default()
         };
         point!(self.points, "target.before_edit")?;
@@ -263,7 +287,7 @@ impl Engine {
             let mut manifest = self.files.manifest.lock();
             self.check_writable()?;
             manifest.append(&edit)?;
-            *self.target.set.lock() = Set::new(set, target);
+            *self.target.set.lock() = Set::new(kept, prices, target);
         }
         self.placement.target_set(self);
         self.schedule();

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use crate::metrics::CurvePoint;
+use crate::metrics::{CostReport, CurvePoint};
 use crate::options::Target;
 
 /// The least time between two steps: what is seen of late is of about half as long.
@@ -100,6 +100,15 @@ impl Pursuit {
             dollars: most,
             stepped: None,
         }
+    }
+
+    /// Whether what `report` says to move has to arrive before the next step. What is to go down
+    /// makes reads no faster, so that slow reads do not wait for it: under steady writes it may
+    /// never end.
+    pub(super) fn waits(&self, target: Target, seen: Seen, report: &CostReport) -> bool {
+        let goes_down = report.now > self.dollars;
+        let are_slow = seen.misses > allowed(target, seen);
+        report.moving_bytes > 0 && !(goes_down && are_slow)
     }
 
     /// Goes on towards `target` at the time `now`. The store costs `cost`, and `curve` says what
@@ -229,6 +238,26 @@ mod tests {
     fn what_cannot_be_reached_takes_all_that_there_is() {
         let (dollars, _) = followed(Target::HitRate(0.99), |cost, _| misses(cost));
         assert!(dollars > 0.495, "{dollars}");
+    }
+
+    /// A store that writers kept above what it may cost never found that its reads were too slow.
+    #[test]
+    fn slow_reads_do_not_wait_for_what_goes_down() {
+        let pursuit = Pursuit::from(0.3);
+        let waits = |misses: f64, now: f64, moving_bytes: u64| {
+            let seen = Seen {
+                misses,
+                latencies: [1e-4, 1e-2],
+            };
+            let mut report = CostReport::default();
+            (report.now, report.moving_bytes) = (now, moving_bytes);
+            pursuit.waits(Target::HitRate(0.9), seen, &report)
+        };
+        assert!(!waits(0.2, 0.4, 1000));
+        // What comes up makes reads faster, and so more of it need not be paid for.
+        assert!(waits(0.2, 0.25, 1000));
+        assert!(waits(0.05, 0.4, 1000));
+        assert!(!waits(0.05, 0.4, 0));
     }
 
     #[test]

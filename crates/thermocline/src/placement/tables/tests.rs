@@ -13,7 +13,7 @@ use crate::options::{Options, Placement, Target};
 use crate::placement::organizing::{Stock, Which};
 use crate::storage::Memory;
 use crate::table::{Cooling, Heat};
-use crate::testing::priced::{RECORDS, Store, key, options, value};
+use crate::testing::priced::{PRICES, RECORDS, Store, key, options, value};
 use crate::version::edit::PlacedBy;
 
 fn stock(engine: &Engine) -> Stock {
@@ -226,6 +226,50 @@ fn other_prices_at_the_next_opening_clamp_the_target_and_say_so() {
     store.check_all();
     let store = store.reopen(options());
     assert_eq!(store.db.cost().unwrap().target, Target::Cost(0.2));
+}
+
+/// Prices that an opening named replaced those of the target once the manifest was written anew,
+/// and the next opening without any moved everything for their sake.
+#[test]
+fn prices_that_an_opening_names_hold_for_it_alone() {
+    let store = Store::filled();
+    store.db.set_target(Target::Cost(0.2)).unwrap();
+    let with = |prices: [Option<f64>; 2]| {
+        let mut options = options();
+        for (tier, price) in options.tiers.iter_mut().zip(prices) {
+            tier.price_per_gb_month = price;
+        }
+        options
+    };
+    let store = store.reopen(with([Some(5.0), Some(1.0)]));
+    assert_eq!(store.db.cost().unwrap().prices, [5.0, 1.0]);
+    store.db.engine().roll_manifest_if(|_| true).unwrap();
+    let store = store.reopen(with([None, None]));
+    let report = store.db.cost().unwrap();
+    assert_eq!(report.prices, PRICES);
+    assert_eq!(report.target, Target::Cost(0.2));
+    // Who sets a target anew sets it with the prices in force.
+    let store = store.reopen(with([Some(5.0), Some(1.0)]));
+    store.db.set_target(Target::Cost(2.0)).unwrap();
+    let store = store.reopen(with([None, None]));
+    assert_eq!(store.db.cost().unwrap().prices, [5.0, 1.0]);
+}
+
+/// A store whose tables lay by their heat took no more records once its slow disk was full, though
+/// the fast one was half empty. And a target that it could not come down to was not told as such.
+#[test]
+fn with_a_full_slow_tier_tables_lie_on_the_fast_one_and_the_report_says_why() {
+    let mut options = options();
+    options.tiers[1].capacity = 1 << 20;
+    let store = Store::filled_with(options);
+    store.check_all();
+    store.db.set_target(Target::Cost(0.15)).unwrap();
+    (0..60).for_each(|_| store.settle());
+    let report = store.db.cost().unwrap();
+    assert!(report.now > 0.3, "{report:?}");
+    let said = report.held_up_by.as_deref().unwrap_or_default();
+    assert!(said.contains("the last tier is full"), "{report:?}");
+    store.check_all();
 }
 
 #[test]

@@ -81,6 +81,30 @@ fn a_lower_target_is_met_at_once_by_dropping_copies() {
     assert_eq!(fast.planned_bytes(), fast.capacity());
 }
 
+/// The log and new tables counted as bytes that were to move, and nothing that was said to move
+/// let the report say that the target is out of reach.
+#[test]
+fn what_has_to_stay_is_not_to_move_and_an_unreachable_target_is_told_while_others_do() {
+    let store = Store::filled_with(by_hotness());
+    store.db.set_target(Target::Cost(0.2)).unwrap();
+    read(&store, 20);
+    for number in 0..600 {
+        store
+            .db
+            .put(crate::testing::priced::key(number), vec![7; 500])
+            .unwrap();
+    }
+    let engine = store.db.engine();
+    store.db.set_target(Target::Cost(PRICES[1])).unwrap();
+    let report = store.db.cost().unwrap();
+    let may_go = engine.bytes_of_last_levels() + engine.fast().copied_bytes();
+    assert!(report.moving_bytes > 0, "{report:?}");
+    assert!(report.moving_bytes <= may_go, "{may_go}: {report:?}");
+
+    let said = report.held_up_by.as_deref().unwrap_or_default();
+    assert!(said.contains("the least that"), "{report:?}");
+}
+
 #[test]
 fn a_lower_target_slows_no_writer() {
     let store = Store::filled_with(by_hotness());
