@@ -12,8 +12,8 @@ use crate::memory_limit::{self, OwnGroup};
 use crate::plan::Plan;
 use crate::probe::Expected;
 use crate::progress::Progress;
-use crate::report::Report;
-use crate::run::{self, Load, Watch};
+use crate::report::{LoadingResult, Report};
+use crate::run::{self, Load, Loading, Watch};
 use crate::settings::Dirs;
 use crate::state::{Kept, Place};
 use crate::targets::Targets;
@@ -96,8 +96,9 @@ fn on_new_state(
     watch: &mut dyn Watch,
 ) -> Result<Report> {
     let first = plan.targets.as_ref().map(Targets::first);
-    let load = load(plan, &place.run(), first, watch)?;
+    let (load, loading) = load(plan, &place.run(), first, watch)?;
     let mut report = Report::new(plan, false, Some(load))?;
+    report.loading = LoadingResult::new(loading);
     finish(args, plan, place, &mut report, watch)?;
     Ok(report)
 }
@@ -114,18 +115,22 @@ fn on_kept_state(
         Phase::Both => place.find(plan)?,
         Phase::Run => Some(place.kept(plan)?),
     };
+    let mut loading = None;
     let (kept, earlier) = match found {
         Some(kept) => (kept, true),
         None => {
             place.forget()?;
             // Without a target, because runs with other targets use the state too.
-            let kept = Kept::new(plan, load(plan, &loaded, None, watch)?);
+            let (load, counted) = load(plan, &loaded, None, watch)?;
+            let kept = Kept::new(plan, load);
+            loading = Some(LoadingResult::new(counted));
             place.keep(&kept)?;
             (kept, false)
         }
     };
     let mut report = Report::new(plan, earlier, kept.load(plan))?;
     report.loaded_by = kept.loaded_by();
+    report.loading = loading.unwrap_or_default();
     plan.engine
         .copy(&plan.settings, &loaded, &place.run())
         .context("cannot copy the kept state")?;
@@ -133,10 +138,15 @@ fn on_kept_state(
     Ok(report)
 }
 
-fn load(plan: &Plan, dirs: &Dirs, target: Option<Target>, watch: &mut dyn Watch) -> Result<Load> {
+fn load(
+    plan: &Plan,
+    dirs: &Dirs,
+    target: Option<Target>,
+    watch: &mut dyn Watch,
+) -> Result<(Load, Loading)> {
     let engine = plan.engine.open(&plan.settings, dirs)?;
     aim(engine.as_ref(), target)?;
-    let load = run::load(plan, engine.as_ref(), watch).context("while loading")?;
+    let load = run::load_and_count(plan, engine.as_ref(), watch).context("while loading")?;
     engine.close()?;
     Ok(load)
 }

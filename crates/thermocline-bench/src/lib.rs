@@ -73,7 +73,7 @@ pub use host::{Disk, Host};
 pub use pages::{ReportArgs, report as report_page};
 pub use prices::{PriceArgs, Prices};
 pub use probe::{DiskProbe, ExpectArgs, Probe, ProbeArgs, RandomReads, probe};
-pub use report::{Hotness, OperationLatency, Report, WarmUpResult};
+pub use report::{Hotness, LoadingResult, OperationLatency, Report, WarmUpResult};
 pub use run::{CostResult, CostSecond, LastTenth, Second, StageResult};
 pub use settings::{Compression, Durability, Settings, SlowDevice, SlowDeviceArgs, SlowTier};
 pub use sizing::{Layout, Point, Sizing, SizingArgs, Wanted, sizing};

@@ -37,6 +37,11 @@ fn the_json_has_every_stable_field() {
         "seed",
         "load_ops_s",
         "load_seconds",
+        "load_compactions",
+        "load_stall_seconds",
+        "load_stall_by_reason",
+        "load_cpu_by_activity",
+        "load_io_by_activity",
         "ops",
         "seconds",
         "ops_s",
@@ -455,6 +460,25 @@ fn a_run_that_fails_leaves_no_store_behind() {
     assert!(!run.fast.exists() && !run.slow.exists());
 }
 
+/// Where the time and the bytes of a load go was in no result: only how long it took.
+#[test]
+fn a_load_tells_what_it_took() {
+    let flags = "--engine fast-only --data-size 4MB --memory 8MiB --memtable 256KiB --threads 1";
+    let args = parse(&format!("{flags} --record-size 1kB --phase load")).unwrap();
+    let place = Place::temporary().unwrap();
+    let report = on_new_state(&args, &args.plan().unwrap(), &place, &mut ()).unwrap();
+    let json = serde_json::to_value(&report).unwrap();
+    let of_l0 = &json["load_compactions"][0];
+    assert_eq!(of_l0["from"], 0);
+    let written = |activity| json["load_io_by_activity"]["fast"][activity]["write_bytes"].as_u64();
+    for activity in ["write", "flush", "compaction"] {
+        assert!(written(activity) > Some(1_000_000), "{activity}: {json}");
+    }
+    let cpu = json["load_cpu_by_activity"].as_object().unwrap();
+    assert!(cpu["compaction"].as_f64() > Some(0.0), "{cpu:?}");
+    assert!(json["load_stall_by_reason"].is_object());
+}
+
 #[test]
 fn a_kept_state_is_loaded_once_and_never_changed() {
     let (args, plan) = plan("--workload uh");
@@ -469,6 +493,9 @@ fn a_kept_state_is_loaded_once_and_never_changed() {
     assert!(second.kept_state);
     assert_eq!(second.loaded_by, first.loaded_by);
     assert_eq!(second.load_seconds, first.load_seconds);
+    // What an earlier program has counted is not in the state.
+    assert!(first.loading.load_cpu_by_activity.is_some());
+    assert_eq!(second.loading, LoadingResult::default());
     assert_eq!(second.wrong_answers, 0);
     assert_eq!(
         fs::read(place.loaded().fast.join("map.json")).unwrap(),

@@ -4,6 +4,7 @@
 //! engine cannot tell is `null`.
 
 mod hotness;
+mod loading;
 mod text;
 mod warm_up;
 
@@ -24,6 +25,7 @@ use crate::settings::Settings;
 use crate::usage::Usage;
 use crate::workload::{Operation, WORKLOADS_DEFINITION};
 pub use hotness::Hotness;
+pub use loading::LoadingResult;
 pub use warm_up::WarmUpResult;
 
 /// Latencies of one kind of operation.
@@ -116,6 +118,9 @@ pub struct Report {
     pub load_settle_seconds: Option<f64>,
     /// Bytes written to all devices while loading, per byte handed in.
     pub load_write_amplification: Option<f64>,
+    /// What loading took.
+    #[serde(flatten)]
+    pub loading: LoadingResult,
     /// Duration of the unmeasured part before the run.
     pub warm_up_seconds: Option<f64>,
     /// What it did.
@@ -253,6 +258,7 @@ impl Report {
             load_seconds: load.map(|load| load.seconds),
             load_settle_seconds: load.map(|load| load.settle_seconds),
             load_write_amplification: load.and_then(|load| load.write_amplification),
+            loading: LoadingResult::default(),
             warm_up_seconds: None,
             warm_up: WarmUpResult::default(),
             ops: None,

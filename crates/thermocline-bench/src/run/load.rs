@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Watch;
 use super::shared::{StopOnDrop, start};
+use crate::accounts::{ByActivity, Clock, split};
+use crate::counters::Counters;
 use crate::engine::Engine;
 use crate::keys::Permutation;
 use crate::plan::Plan;
@@ -34,10 +36,28 @@ pub(crate) struct Load {
     pub(crate) write_amplification: Option<f64>,
 }
 
-/// Writes every record of the plan once, shuffled, and waits for background work to end.
+/// What filling took, background work included.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Loading {
+    /// What the engine counted.
+    pub(crate) counters: Counters,
+    /// Processor time. That of the clients is among the rest.
+    pub(crate) cpu: ByActivity<f64>,
+}
+
+/// As [`load_and_count`], without the counts.
 pub(crate) fn load(plan: &Plan, engine: &dyn Engine, watch: &mut dyn Watch) -> Result<Load> {
+    load_and_count(plan, engine, watch).map(|(load, _)| load)
+}
+
+/// Writes every record of the plan once, shuffled, and waits for background work to end.
+pub(crate) fn load_and_count(
+    plan: &Plan,
+    engine: &dyn Engine,
+    watch: &mut dyn Watch,
+) -> Result<(Load, Loading)> {
     let before = engine.counters()?;
-    let begin = Instant::now();
+    let (begin, clock) = (Instant::now(), Clock::of_process()?);
     let (next, done) = (AtomicU64::new(0), AtomicU64::new(0));
     let stop = AtomicBool::new(false);
     let keys = plan.source.key_space();
@@ -95,12 +115,16 @@ pub(crate) fn load(plan: &Plan, engine: &dyn Engine, watch: &mut dyn Watch) -> R
     let seconds = begin.elapsed().as_secs_f64();
     watch.settling();
     engine.settle()?;
-    Ok(Load {
+    let counters = engine.counters()?.since(&before);
+    let used = Clock::of_process()?.since(&clock);
+    let load = Load {
         seconds,
         settle_seconds: begin.elapsed().as_secs_f64() - seconds,
         ops_s: plan.records as f64 / seconds.max(1e-9),
-        write_amplification: engine.counters()?.since(&before).write_amplification(),
-    })
+        write_amplification: counters.write_amplification(),
+    };
+    let cpu = split(&used, counters.cpu.as_ref(), counters.silent_threads);
+    Ok((load, Loading { counters, cpu }))
 }
 
 #[cfg(test)]

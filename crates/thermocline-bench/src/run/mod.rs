@@ -29,7 +29,7 @@ use crate::workload::Operation;
 
 pub use bill::{CostResult, CostSecond};
 use client::Client;
-pub(crate) use load::{Load, load};
+pub(crate) use load::{Load, Loading, load, load_and_count};
 pub(crate) use sampler::Watch;
 use shared::{Shared, StopOnDrop, Tally, start};
 use timeline::Timeline;
