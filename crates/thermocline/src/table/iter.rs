@@ -1,5 +1,6 @@
 //! A cursor over a table, with read-ahead.
 
+mod early;
 mod large;
 
 use bytes::Bytes;

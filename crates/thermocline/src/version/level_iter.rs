@@ -19,6 +19,9 @@ pub(crate) struct LevelIter {
     how: ScanOptions,
     /// The open table's position and cursor.
     at: Option<(usize, TableIter)>,
+    /// The position of the table after it, once the open one has been read, and its cursor, whose
+    /// first read has begun. None if it could not: that is told when the cursor comes to it.
+    next: Option<(usize, Option<TableIter>)>,
 }
 
 impl LevelIter {
@@ -39,6 +42,7 @@ impl LevelIter {
             within,
             how,
             at: None,
+            next: None,
         }
     }
 
@@ -51,7 +55,12 @@ impl LevelIter {
             let Some(table) = self.tables.get(index) else {
                 return Ok(None);
             };
-            self.at = Some((index, table.table()?.iter(self.how)));
+            let begun = self.next.take().filter(|(at, _)| *at == index);
+            let iter = match begun.and_then(|(_, iter)| iter) {
+                Some(iter) => iter,
+                None => table.table()?.iter(self.how),
+            };
+            self.at = Some((index, iter));
         }
         Ok(self.at.as_mut().map(|(_, iter)| iter))
     }
@@ -85,6 +94,23 @@ impl LevelIter {
             }
         }
         Ok(())
+    }
+
+    /// Has the next table's first read begin while a compaction goes through the last one of this
+    /// table. The buffer is that of the read that this table does not need any more.
+    fn begin_next(&mut self) {
+        let Some((index, iter)) = &self.at else {
+            return;
+        };
+        let next = index + 1;
+        if self.next.is_some() || !iter.has_read_all() || !self.within.contains(&next) {
+            return;
+        }
+        let begun = self.tables.get(next).and_then(|table| {
+            let mut iter = table.table().ok()?.iter(self.how);
+            iter.begin().ok().map(|()| iter)
+        });
+        self.next = Some((next, begun));
     }
 
     fn current(&self) -> &TableIter {
@@ -142,7 +168,9 @@ impl InternalIterator for LevelIter {
         if let Some((_, iter)) = &mut self.at {
             iter.next()?;
         }
-        self.skip_forward()
+        self.skip_forward()?;
+        self.begin_next();
+        Ok(())
     }
 
     fn prev(&mut self) -> Result<()> {
@@ -179,5 +207,52 @@ impl InternalIterator for LevelIter {
             Some((_, iter)) => iter.load(),
             None => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metrics::Purpose;
+    use crate::testing::priced::{RECORDS, Store, value};
+
+    /// At each table's end a compaction waited for the first read of the next.
+    #[test]
+    fn a_compaction_begins_the_next_table_while_it_goes_through_the_last_of_this_one() {
+        let store = Store::filled();
+        let version = store.db.tree().version();
+        let tables = version.levels.iter().map(|level| &level.tables);
+        let tables = tables.max_by_key(|tables| tables.len()).unwrap();
+        assert!(tables.len() > 10);
+        let how = ScanOptions {
+            purpose: Purpose::Compaction,
+            readahead: 512 << 10,
+            fill_cache: false,
+            to_end: true,
+        };
+        let mut iter = LevelIter::within(Arc::clone(tables), 2..7, how);
+        iter.seek_to_first().unwrap();
+        let (mut seen, mut begun) = (0, Vec::new());
+        while iter.valid() {
+            let number = std::str::from_utf8(&iter.key().user_key[3..]).unwrap();
+            let number: u32 = number.parse().unwrap();
+            assert!(number < RECORDS && iter.value() == value(number));
+            seen += 1;
+            iter.next().unwrap();
+            begun.extend(iter.next.as_ref().map(|(at, begun)| (*at, begun.is_some())));
+        }
+        let records: u64 = tables[2..7].iter().map(|table| table.meta.entries).sum();
+        assert_eq!(seen, records);
+        begun.dedup();
+        assert_eq!(begun, [3, 4, 5, 6].map(|at| (at, true)));
+        // A user's scan may end in any table.
+        let users = ScanOptions {
+            to_end: false,
+            ..how
+        };
+        let mut iter = LevelIter::new(Arc::clone(tables), users);
+        iter.seek_to_first().unwrap();
+        iter.next().unwrap();
+        assert!(iter.next.is_none());
     }
 }

@@ -92,6 +92,43 @@ fn a_scan_to_the_end_has_its_next_read_begun_while_it_goes_through_the_last() {
     );
 }
 
+/// A read that is begun before the scan starts is the scan's first, not one more.
+#[test]
+fn a_scan_that_was_begun_has_its_first_read_under_way() {
+    let rows = simple(20_000, 100);
+    let fixture = Fixture::new(options(4096), 0, 1 << 20);
+    let table = fixture.open(&fixture.write(1, &rows)).unwrap();
+    let (reads, read) = std::sync::mpsc::channel();
+    fixture.store.on_read(move |offset, _| {
+        // The end of the scan may come before that of this closure.
+        let _ = reads.send(offset);
+        Ok(())
+    });
+    // As above, the helpers may be busy.
+    let is_begun = (0..100).any(|_| {
+        table.iter(COMPACTION).begin().unwrap();
+        read.recv_timeout(std::time::Duration::from_millis(100)) == Ok(0)
+    });
+    assert!(
+        is_begun,
+        "the first window was never read before it was needed"
+    );
+    let before = fixture.purpose_ops(Purpose::Compaction);
+    let mut iter = table.iter(COMPACTION);
+    iter.begin().unwrap();
+    assert!(!iter.has_read_all());
+    assert_eq!(forward(&mut iter).unwrap(), rows);
+    assert!(iter.has_read_all());
+    let expected = table.properties().data_bytes.div_ceil(AHEAD as u64);
+    assert_eq!(fixture.purpose_ops(Purpose::Compaction) - before, expected);
+    // Whoever goes elsewhere first does without it.
+    let mut iter = table.iter(COMPACTION);
+    iter.begin().unwrap();
+    let (key, seq, ..) = &rows[15_000];
+    iter.seek(InternalKey::new(key, *seq, Kind::Put)).unwrap();
+    assert_eq!(row(&iter), rows.get(15_000).cloned());
+}
+
 #[test]
 fn an_error_of_a_read_begun_early_comes_where_its_records_would() {
     let rows = simple(20_000, 100);
