@@ -20,7 +20,7 @@ impl TableIter {
         self.enter_partition(0, Enter::First)?;
         let value = self.index.as_ref().map_or(&[][..], |index| index.value());
         let first = self.table.data_handle(value, self.partition)?;
-        // A large value waits until the scan comes to it: another input may have one in memory (I8).
+        // A large value waits until the scan comes to it: another input may hold one (I8).
         if first.len as usize <= self.how.readahead {
             let end = self.window_end(first, self.how.readahead);
             self.upcoming = Some(self.begin_read(first.offset, end));
