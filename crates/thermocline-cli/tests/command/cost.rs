@@ -149,6 +149,30 @@ fn a_target_for_a_store_of_one_tier_is_refused_whether_prices_are_named_or_not()
     }
 }
 
+/// Where nothing finds room, whoever waited got an error and no report of what is in the way.
+#[test]
+fn a_full_slow_tier_is_what_a_target_is_held_up_by() {
+    let store = Store::new();
+    let sizes = ["--slow-capacity", "8MiB", "--memory", "16MiB"];
+    let mut options = store.options();
+    options.tiers[1].capacity = 8 << 20;
+    options.memory = 16 << 20;
+    let db = Db::open(options).expect("a new store");
+    let scattered = |number: u32| number.wrapping_mul(0x9e37_79b1).to_be_bytes();
+    for number in 0..20_000_u32 {
+        // What no compression makes smaller.
+        let words = (0..250).flat_map(|word| scattered(number * 250 + word));
+        db.put(scattered(number), words.collect::<Vec<u8>>())
+            .expect("it is written");
+    }
+    db.close().expect("it is closed");
+    let set = ["--set", "cost:0.12", "--until-settled"];
+    let text = store
+        .run("cost", &[&PRICES[..], &sizes, &set].concat())
+        .ok();
+    assert!(text.contains("the last tier is full"), "{text}");
+}
+
 /// Whoever waits gets the target, although a store looks only once a second at what it costs: what
 /// holds it up was believed before it had looked.
 #[test]

@@ -4,9 +4,12 @@ use super::{Enter, TableIter};
 use crate::error::Result;
 
 impl TableIter {
-    /// Whether the device has nothing more to do for a scan to the end.
+    /// Whether the last data block has been read for a scan to the end. That nothing is on its way
+    /// does not say so: before a large value a scan reads nothing ahead (I8).
     pub(crate) fn has_read_all(&self) -> bool {
-        self.how.to_end && self.window.is_some() && self.upcoming.is_none()
+        let end = self.table.properties().data_bytes;
+        let reaches = |w: &super::Window| w.start + w.stored.len() as u64 >= end;
+        self.how.to_end && self.window.as_ref().is_some_and(reaches)
     }
 
     /// Begins the first read of a scan to the end, which is to start at the first record.

@@ -129,6 +129,29 @@ fn a_scan_that_was_begun_has_its_first_read_under_way() {
     assert_eq!(row(&iter), rows.get(15_000).cloned());
 }
 
+/// Before a value that is too large to be read ahead, nothing is under way either: the first read
+/// of the next table was begun there, and its buffer held beside the two that a scan may have.
+#[test]
+fn a_scan_has_read_all_only_once_nothing_is_left_to_read() {
+    let mut rows = simple(20_000, 100);
+    for large in [0, 10_000, 15_000] {
+        rows[large].3 = vec![7; 2 * AHEAD];
+    }
+    let fixture = Fixture::new(options(4096), 0, 1 << 20);
+    let table = fixture.open(&fixture.write(1, &rows)).unwrap();
+    let mut iter = table.iter(COMPACTION);
+    iter.seek_to_first().unwrap();
+    while !iter.has_read_all() {
+        iter.next().unwrap();
+        assert!(iter.valid(), "the scan came to its end and did not know");
+    }
+    let reads = fixture.purpose_ops(Purpose::Compaction);
+    while iter.valid() {
+        iter.next().unwrap();
+    }
+    assert_eq!(fixture.purpose_ops(Purpose::Compaction), reads);
+}
+
 #[test]
 fn an_error_of_a_read_begun_early_comes_where_its_records_would() {
     let rows = simple(20_000, 100);
