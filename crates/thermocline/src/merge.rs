@@ -106,7 +106,10 @@ impl InternalIterator for MergingIter {
     }
 
     fn seek(&mut self, target: InternalKey<'_>) -> Result<()> {
-        self.children.iter_mut().try_for_each(|c| c.seek(target))?;
+        for child in &mut self.children {
+            child.seek(target)?;
+            child.let_go();
+        }
         self.rebuild(Direction::Forward);
         Ok(())
     }

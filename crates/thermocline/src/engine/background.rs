@@ -1,9 +1,10 @@
 //! Background work that has failed, and what follows from it.
 
-use std::sync::OnceLock;
+use std::sync::{OnceLock, Weak};
 
 use super::compactions::Compactions;
 use crate::error::{Error, Result};
+use crate::levels::Compaction;
 use crate::sync::{Arc, Mutex};
 
 /// Background work whose failure may pass. Each kind has failures of its own: a full slow tier
@@ -25,6 +26,8 @@ pub(crate) struct Background {
     /// again.
     failures: [Mutex<Option<Error>>; 2],
     pub(crate) compactions: Compactions,
+    /// Running compactions that more threads may work on.
+    pub(crate) divided: Mutex<Vec<Weak<Compaction>>>,
 }
 
 impl Background {

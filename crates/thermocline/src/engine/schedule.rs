@@ -57,10 +57,14 @@ impl Engine {
 
     /// Queues every compaction that can start.
     pub(crate) fn schedule_compactions(&self) {
-        while self.background.compactions.look().running() < self.options.compaction_threads
+        while self.has_idle_thread()
             && !self.background.writes_nothing()
             && self.check_open().is_ok()
         {
+            // One that is under way ends sooner, and others may wait for it (I11).
+            if self.start_helper() {
+                continue;
+            }
             if self.placement.migration_is_overdue() && self.start_migration() {
                 continue;
             }
@@ -164,8 +168,35 @@ impl Engine {
         drop(state);
         self.placement.job_began(&plan);
         let job = CompactionJob::new(engine, Arc::clone(tree), plan, number, space);
+        if job.compaction().wants_help() {
+            let divided = Arc::downgrade(job.compaction());
+            self.background.divided.lock().push(divided);
+        }
         self.spawn(Lane::Compaction, Activity::Compaction, job);
+        while self.has_idle_thread() && self.start_helper() {}
         Ok(())
+    }
+
+    fn has_idle_thread(&self) -> bool {
+        let running = self.background.compactions.look().running();
+        running < self.options.compaction_threads
+    }
+
+    /// Has another thread work on a compaction that is divided, the longest running first. Returns
+    /// whether there is one.
+    fn start_helper(&self) -> bool {
+        let helper = {
+            let mut divided = self.background.divided.lock();
+            let compactions = divided.drain(..).filter_map(|c| c.upgrade());
+            let wanting: Vec<_> = compactions.filter(|c| c.wants_help()).collect();
+            divided.extend(wanting.iter().map(Arc::downgrade));
+            wanting.into_iter().find_map(CompactionJob::helping)
+        };
+        let is_there = helper.is_some();
+        if let Some(job) = helper {
+            self.spawn(Lane::Compaction, Activity::Compaction, job);
+        }
+        is_there
     }
 
     /// Reserves space for what `plan` writes, for each of its outputs. A crossing that finds no

@@ -230,7 +230,7 @@ impl Engine {
             fill_cache: false,
             to_end: true,
         };
-        let children = upper.cursors(0, how);
+        let children = upper.cursors(0, how, None);
         let mut pass = Pass::new(children, 1, filter, Box::new(NoChoice), vec![sink])?;
         let mut flushed = Flushed::default();
         while pass.advance(self, tree, &mut flushed)? {}

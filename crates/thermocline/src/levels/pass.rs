@@ -1,10 +1,13 @@
 //! One pass over the inputs of a job, in key order: what somebody may still see goes to the sinks.
 
+use bytes::Bytes;
+
 use super::filter::VersionFilter;
 use super::sink::Sink;
 use crate::engine::{Engine, Tree};
 use crate::error::Result;
 use crate::iter::InternalIterator;
+use crate::key::{InternalKey, MAX_SEQ};
 use crate::merge::MergingIter;
 use crate::placement::{Brought, Router, Source, UP};
 use crate::table::TableMeta;
@@ -45,6 +48,8 @@ pub(crate) struct Pass {
     sinks: Vec<Sink>,
     /// The user key of the record before: tables are cut between keys only (I11).
     last_key: Vec<u8>,
+    /// The user key that it ends before, if not with the inputs.
+    until: Option<Bytes>,
 }
 
 impl Pass {
@@ -60,8 +65,28 @@ impl Pass {
         router: Box<dyn Router>,
         sinks: Vec<Sink>,
     ) -> Result<Self> {
+        Self::within(children, uppers, filter, router, sinks, (None, None))
+    }
+
+    /// As [`Pass::new`], over the records from the first user key of `keys` on, and before the
+    /// second.
+    ///
+    /// # Errors
+    /// As [`Pass::new`].
+    pub(crate) fn within(
+        children: Vec<Box<dyn InternalIterator>>,
+        uppers: usize,
+        filter: VersionFilter,
+        router: Box<dyn Router>,
+        sinks: Vec<Sink>,
+        keys: (Option<Bytes>, Option<Bytes>),
+    ) -> Result<Self> {
         let mut input = MergingIter::new(children);
-        input.seek_to_first()?;
+        let (from, until) = keys;
+        match &from {
+            Some(key) => input.seek(InternalKey::seek_to(key, MAX_SEQ))?,
+            None => input.seek_to_first()?,
+        }
         Ok(Self {
             input,
             uppers,
@@ -69,6 +94,7 @@ impl Pass {
             router,
             sinks,
             last_key: Vec::new(),
+            until,
         })
     }
 
@@ -92,6 +118,10 @@ impl Pass {
             }
             let key = self.input.key();
             let is_first = self.last_key != key.user_key;
+            let ends = |until: &Bytes| key.user_key >= &until[..];
+            if is_first && self.until.as_ref().is_some_and(ends) {
+                break;
+            }
             if is_first && let Some(full) = find_full(&mut self.sinks, key.user_key) {
                 if let Some(table) = self.sinks[full].finish()? {
                     watch.written(table, full)?;

@@ -91,6 +91,23 @@ impl Places {
         self.space.iter().position(is_it).unwrap_or(0)
     }
 
+    /// Whether there is more than one: nobody knows how much of each a part of the job will take.
+    pub(super) fn is_spread(&self) -> bool {
+        self.space.len() > 1
+    }
+
+    /// Takes `of` from every `whole` bytes that are left, for a part of the job.
+    pub(super) fn split(&mut self, (of, whole): (u64, u64)) -> Self {
+        let take = |space: &mut Reservation| {
+            let bytes = u128::from(space.left()) * u128::from(of) / u128::from(whole.max(1));
+            space.split(bytes as u64)
+        };
+        Self {
+            space: self.space.iter_mut().map(take).collect(),
+            spread: self.spread.clone(),
+        }
+    }
+
     /// Bytes that are left on the tier of the output.
     #[cfg(test)]
     pub(crate) fn left(&self) -> u64 {

@@ -1,5 +1,7 @@
 //! What a job merges from above: it need not be tables.
 
+use bytes::Bytes;
+
 use super::plan::union;
 use crate::iter::InternalIterator;
 use crate::key::KeyRange;
@@ -51,10 +53,17 @@ impl Upper {
         }
     }
 
-    /// Cursors over its records, which come from `level`; in search order (I1).
-    pub(crate) fn cursors(&self, level: usize, how: ScanOptions) -> Vec<Box<dyn InternalIterator>> {
+    /// Cursors over its records, which come from `level`; in search order (I1). They are not read
+    /// beyond the key `until`.
+    pub(crate) fn cursors(
+        &self,
+        level: usize,
+        how: ScanOptions,
+        until: Option<&Bytes>,
+    ) -> Vec<Box<dyn InternalIterator>> {
         let over = |tables: Vec<Arc<TableHandle>>| {
-            Box::new(LevelIter::new(Arc::new(tables), how)) as Box<dyn InternalIterator>
+            let iter = LevelIter::new(Arc::new(tables), how).until(until.cloned());
+            Box::new(iter) as Box<dyn InternalIterator>
         };
         match self {
             Upper::Tables(tables) if level == 0 => {

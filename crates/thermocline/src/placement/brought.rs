@@ -19,6 +19,11 @@ impl Brought {
         self.0.contains(&xxh3_64(key))
     }
 
+    /// Adds those that another pass brought up.
+    pub(crate) fn add(&mut self, other: Brought) {
+        self.0.extend(other.0);
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

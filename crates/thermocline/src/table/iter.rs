@@ -61,6 +61,8 @@ struct Upcoming {
 pub(crate) struct TableIter {
     table: Arc<Table>,
     how: ScanOptions,
+    /// The offset that a scan to the end reads nothing ahead beyond.
+    limit: u64,
     /// The partition that `index` stands in.
     partition: usize,
     index: Option<BlockIter<true>>,
@@ -98,6 +100,7 @@ impl TableIter {
         Self {
             table,
             how,
+            limit: u64::MAX,
             partition: 0,
             index: None,
             loaded: Vec::new(),
@@ -292,6 +295,7 @@ impl TableIter {
     /// comes to its records.
     fn window_end(&mut self, handle: BlockHandle, ahead: usize) -> u64 {
         let limit = handle.offset.saturating_add(ahead as u64);
+        let limit = limit.min(self.limit);
         let mut end = handle.end();
         let mut number = self.partition;
         let Some(mut index) = self.index.clone() else {

@@ -245,6 +245,18 @@ impl Reservation {
         self.left
     }
 
+    /// Takes `bytes` of what is left into a reservation of its own; at most what is left.
+    pub(crate) fn split(&mut self, bytes: u64) -> Reservation {
+        let bytes = bytes.min(self.left);
+        self.left -= bytes;
+        self.granted -= bytes;
+        Reservation {
+            tier: Arc::clone(&self.tier),
+            granted: bytes,
+            left: bytes,
+        }
+    }
+
     /// Turns `bytes` of the reservation into bytes of a file. A file that is larger than what is
     /// left counts in full.
     pub(crate) fn use_for_file(&mut self, bytes: u64) {

@@ -17,6 +17,8 @@ pub(crate) struct LevelIter {
     /// Positions of the tables that it goes over. The others are never opened.
     within: Range<usize>,
     how: ScanOptions,
+    /// The key that a scan to the end ends before, if not at the end.
+    until: Option<Bytes>,
     /// The open table's position and cursor.
     at: Option<(usize, TableIter)>,
     /// The position of the table after it, once the open one has been read, and its cursor, whose
@@ -41,9 +43,23 @@ impl LevelIter {
             tables,
             within,
             how,
+            until: None,
             at: None,
             next: None,
         }
+    }
+
+    /// Has a scan to the end read nothing ahead that lies behind the key `until`.
+    pub(crate) fn until(self, until: Option<Bytes>) -> Self {
+        Self { until, ..self }
+    }
+
+    fn cursor(&self, table: &TableHandle) -> Result<TableIter> {
+        let mut iter = table.table()?.iter(self.how);
+        if let Some(key) = &self.until {
+            iter.until(key)?;
+        }
+        Ok(iter)
     }
 
     fn open(&mut self, index: usize) -> Result<Option<&mut TableIter>> {
@@ -58,7 +74,7 @@ impl LevelIter {
             let begun = self.next.take().filter(|(at, _)| *at == index);
             let iter = match begun.and_then(|(_, iter)| iter) {
                 Some(iter) => iter,
-                None => table.table()?.iter(self.how),
+                None => self.cursor(table)?,
             };
             self.at = Some((index, iter));
         }
@@ -106,8 +122,12 @@ impl LevelIter {
         if self.next.is_some() || !iter.has_read_all() || !self.within.contains(&next) {
             return;
         }
-        let begun = self.tables.get(next).and_then(|table| {
-            let mut iter = table.table().ok()?.iter(self.how);
+        let is_wanted = |table: &&Arc<TableHandle>| {
+            let first = &table.meta.range.first;
+            self.until.as_ref().is_none_or(|until| first < until)
+        };
+        let begun = self.tables.get(next).filter(is_wanted).and_then(|table| {
+            let mut iter = self.cursor(table).ok()?;
             iter.begin().ok().map(|()| iter)
         });
         self.next = Some((next, begun));

@@ -1,7 +1,7 @@
 //! Merging of small tables: neighbours of one level, where they lie.
 
 use super::{Manual, Meant, Picker};
-use crate::levels::job::MOST_MET;
+use crate::levels::MOST_MET;
 use crate::levels::plan::{Cause, Plan, union};
 use crate::sync::Arc;
 use crate::version::{MAX_LEVELS, TableHandle};
