@@ -40,7 +40,7 @@ pub enum Lane {
     Flush,
     /// Compactions.
     Compaction,
-    /// Tracking of what is hot, and bringing it up: nobody waits for these.
+    /// Tracking of what is hot, bringing it up, and removal of files: nobody waits for these.
     Hotness,
 }
 

@@ -208,6 +208,16 @@ pub trait TableWriter: Send + Debug {
     /// I/O errors of the medium; the object is then lost and must be dropped.
     fn append(&mut self, bytes: &[u8]) -> Result<()>;
 
+    /// Writes what is left and makes the content durable, and not the name: `finish` comes next. A
+    /// medium may leave all of it to `finish`. Names of a directory are made durable one at a time,
+    /// and whoever waits for that should not wait for another object's content.
+    ///
+    /// # Errors
+    /// As [`TableWriter::finish`].
+    fn sync_content(&mut self) -> Result<()> {
+        Ok(())
+    }
+
     /// Writes what is left and makes the object and its name durable (I4).
     ///
     /// # Errors

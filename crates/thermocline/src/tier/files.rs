@@ -102,8 +102,9 @@ impl CountedWriter {
     pub(crate) fn finish(mut self) -> Result<()> {
         self.count_rest();
         let tier = Arc::clone(&self.tier);
-        let writer = self.writer;
-        let finished = tier.sync_names(|| writer.finish());
+        let mut writer = self.writer;
+        let synced = writer.sync_content();
+        let finished = synced.and_then(|()| tier.sync_names(|| writer.finish()));
         tier.note_want_of_room(&finished);
         finished
     }

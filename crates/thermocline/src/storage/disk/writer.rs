@@ -38,6 +38,8 @@ pub(super) struct DiskTableWriter {
     behind: Option<Background<(Gathered, Result<()>)>>,
     /// Bytes written or being written: the offset of the next write.
     written: u64,
+    /// Whether the content is complete and durable.
+    is_synced: bool,
     finished: bool,
 }
 
@@ -77,6 +79,7 @@ impl DiskTableWriter {
             gathered: Gathered::new(),
             behind: None,
             written: 0,
+            is_synced: false,
             finished: false,
         };
         writer.allocate(expected_len)?;
@@ -137,12 +140,13 @@ impl DiskTableWriter {
             .map_err(|e| Error::io("truncate", &self.path, e))
     }
 
-    /// Makes the content durable, and then the name (I4).
-    fn sync(&self) -> Result<()> {
+    /// Makes what was written durable.
+    fn sync(&mut self) -> Result<()> {
         self.file
             .sync_data()
             .map_err(|e| sync_failed(&self.path, &e))?;
-        self.directory.sync()
+        self.is_synced = true;
+        Ok(())
     }
 }
 
@@ -205,9 +209,17 @@ impl TableWriter for DiskTableWriter {
         Ok(())
     }
 
-    fn finish(mut self: Box<Self>) -> Result<()> {
+    fn sync_content(&mut self) -> Result<()> {
         self.write_all()?;
-        self.sync()?;
+        self.sync()
+    }
+
+    /// The content becomes durable before the name (I4).
+    fn finish(mut self: Box<Self>) -> Result<()> {
+        if !self.is_synced {
+            self.sync_content()?;
+        }
+        self.directory.sync()?;
         self.finished = true;
         Ok(())
     }

@@ -31,6 +31,7 @@ impl std::fmt::Debug for Handle {
 #[derive(Debug)]
 pub(super) struct FaultyWriter {
     handle: Handle,
+    is_synced: bool,
     finished: bool,
 }
 
@@ -44,6 +45,7 @@ impl FaultyWriter {
     pub(super) fn new(handle: Handle) -> Self {
         Self {
             handle,
+            is_synced: false,
             finished: false,
         }
     }
@@ -118,8 +120,16 @@ impl TableWriter for FaultyWriter {
         self.handle.append_bytes(bytes)
     }
 
-    fn finish(mut self: Box<Self>) -> Result<()> {
+    fn sync_content(&mut self) -> Result<()> {
         self.handle.sync_file()?;
+        self.is_synced = true;
+        Ok(())
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<()> {
+        if !self.is_synced {
+            self.sync_content()?;
+        }
         self.handle.disk.sync_directory(&self.handle.dir)?;
         self.finished = true;
         Ok(())

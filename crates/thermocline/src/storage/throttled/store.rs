@@ -39,6 +39,8 @@ struct ThrottledWriter {
     /// When the device will have done the operation under way. As on the disk, one operation is
     /// under way while the next is gathered.
     behind: Duration,
+    /// Whether the device has taken in the last, partial operation.
+    has_written_rest: bool,
 }
 
 #[derive(Debug)]
@@ -141,6 +143,7 @@ impl TableStore for ThrottledTableStore {
             device: Arc::clone(&self.device),
             gathered: Gathered::default(),
             behind: Duration::ZERO,
+            has_written_rest: false,
         }))
     }
 
@@ -191,8 +194,16 @@ impl TableWriter for ThrottledWriter {
         self.inner.append(bytes)
     }
 
-    fn finish(mut self: Box<Self>) -> Result<()> {
+    fn sync_content(&mut self) -> Result<()> {
         self.write_rest();
+        self.has_written_rest = true;
+        self.inner.sync_content()
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<()> {
+        if !self.has_written_rest {
+            self.write_rest();
+        }
         self.inner.finish()
     }
 
