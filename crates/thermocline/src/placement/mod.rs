@@ -36,6 +36,8 @@ pub(crate) use flash_cache::{check_flash_cache, open_flash_cache};
 pub use hotrap::AccessRecords;
 #[cfg(test)]
 pub(crate) use hotrap::HotRap;
+#[cfg(feature = "experiments")]
+pub use hotrap::{RaltAlone, RaltWork};
 pub(crate) use hotrap::{Joining, PromotionCache, Taken, ralt};
 pub(crate) use keyspace::{Installed, OfKeyspace};
 pub(crate) use opening::{Opening, check_not_alone, discard, open};

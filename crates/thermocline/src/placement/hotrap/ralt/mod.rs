@@ -8,6 +8,8 @@
 //! takes from the tables' [`histogram`]s. A [`record`] is in a form that time does not change
 //! ([`scoring`]). Readers take a [`version`]; [`state`] keeps the newest on disk.
 
+#[cfg(feature = "experiments")]
+mod alone;
 mod buffer;
 mod close;
 mod copy;
@@ -40,6 +42,8 @@ mod worker;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+#[cfg(feature = "experiments")]
+pub use alone::{RaltAlone, RaltWork};
 pub(crate) use hot_keys::HotKeys;
 pub use inspection::AccessRecords;
 pub(crate) use mass::Mass;

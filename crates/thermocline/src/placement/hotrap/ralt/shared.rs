@@ -71,6 +71,11 @@ impl Shared {
             parts.fast.capacity(),
             parts.fast.planned_bytes(),
         );
+        Self::with_sizes(parts, sizes)
+    }
+
+    /// As [`Shared::open`], with sizes that need not follow from the tier's.
+    pub(super) fn with_sizes(parts: RaltParts, sizes: Sizes) -> Self {
         let model = Model::new(&parts.options);
         let opened = open::open(&parts, &sizes, &model);
         // Keyspaces may have been dropped before: no state says so.

@@ -83,6 +83,32 @@ impl Sizes {
         }
     }
 
+    /// The same for one of `parts` of the table, with as many records fewer: there are as many
+    /// tables, levels and slices as in the whole.
+    #[cfg(feature = "experiments")]
+    pub(super) fn one_of(self, parts: u64) -> Self {
+        let chunk = (self.chunk as u64 / parts).max(512) as usize;
+        let table = self.table / parts;
+        Self {
+            flush: self.flush / parts,
+            backlog: self.backlog / parts,
+            chunk,
+            table,
+            block: self.block.min(table as usize / 32).max(512),
+            step: self.step / parts,
+            slice: (self.slice / parts).max(1),
+            hot_set_min: self.hot_set_min / parts,
+            hot_set_max: self.hot_set_max / parts,
+            unstable: self.unstable / parts,
+            hot_set_initial: self.hot_set_initial / parts,
+            physical_initial: self.physical_initial / parts,
+            physical_min: self.physical_min / parts,
+            physical_max: self.physical_max / parts,
+            physical_most: self.physical_most / parts,
+            unmerged: self.unmerged / parts,
+        }
+    }
+
     /// What level `level`, at least 1, holds before it is merged into the next.
     pub(super) fn level_target(&self, level: usize) -> u64 {
         let ratio = LEVEL_RATIO.saturating_pow(u32::try_from(level).unwrap_or(u32::MAX));

@@ -383,7 +383,7 @@ impl State {
         let bytes = self.encode(files.database, model);
         let file = log.create(TEMPORARY)?;
         file.append(&bytes)?;
-        files.tier.count_write(Purpose::Hotness, bytes.len() as u64);
+        files.tier.count_write(Purpose::Manifest, bytes.len() as u64);
         file.sync()?;
         point!(files.points, "ralt.state_written")?;
         let renamed = log.rename(TEMPORARY, NAME);
