@@ -33,6 +33,7 @@ pub(super) const POINTS: [&str; 31] = [
     "promotion.start",
     "promotion.written",
     "ralt.before_state",
+    "ralt.edit_written",
     "ralt.flush",
     "wal.after_hand_over",
     "wal.after_sync",

@@ -6,7 +6,8 @@
 //! An access goes to a [`buffer`]. Full buffers become tables of level 0 ([`worker`]), which a
 //! [`pass`] over the key range merges down; a pass that evicts goes by thresholds that [`limits`]
 //! takes from the tables' [`histogram`]s. A [`record`] is in a form that time does not change
-//! ([`scoring`]). Readers take a [`version`]; [`state`] keeps the newest on disk.
+//! ([`scoring`]). Readers take a [`version`]; a log of edits keeps the newest on disk
+//! ([`state_log`]).
 
 #[cfg(feature = "experiments")]
 mod alone;
@@ -34,6 +35,8 @@ mod scoring;
 mod shared;
 mod sizes;
 mod state;
+mod state_file;
+mod state_log;
 #[cfg(test)]
 mod tests;
 mod version;
@@ -48,7 +51,7 @@ pub(crate) use hot_keys::HotKeys;
 pub use inspection::AccessRecords;
 pub(crate) use mass::Mass;
 pub(crate) use removal::discard;
-pub(crate) use state::NAME as STATE;
+pub(crate) use state_log::NAME as STATE;
 
 use self::record::tracked_key;
 use self::shared::Shared;
@@ -105,8 +108,8 @@ impl Ralt {
     /// I/O errors.
     pub(crate) fn settings(medium: &dyn Medium, path: &Path) -> Result<Option<HotRapOptions>> {
         let log = medium.log_store(path, false);
-        match log.and_then(|log| log.read(state::NAME)) {
-            Ok(bytes) => Ok(state::settings(&bytes)),
+        match log.and_then(|log| log.read(STATE)) {
+            Ok(bytes) => Ok(state_file::settings(&bytes)),
             Err(Error::NotFound { .. }) => Ok(None),
             Err(error) => Err(error),
         }
@@ -119,7 +122,7 @@ impl Ralt {
     pub(crate) fn has_left_a_state(medium: &dyn Medium, path: &Path) -> Result<bool> {
         let log = medium.log_store(path, false);
         match log.and_then(|log| log.list()) {
-            Ok(files) => Ok(files.iter().any(|file| file.name == state::NAME)),
+            Ok(files) => Ok(files.iter().any(|file| file.name == STATE)),
             Err(Error::NotFound { .. }) => Ok(false),
             Err(error) => Err(error),
         }

@@ -9,7 +9,7 @@ use super::histogram::Bin;
 use super::limits::{EvictionRule, Limits};
 use super::reuse::Census;
 use super::sizes::Sizes;
-use super::version::{Tracked, Version};
+use super::version::{Change, Tracked, Version};
 use super::worker::Context;
 use crate::error::Result;
 use crate::ids::FileId;
@@ -170,7 +170,7 @@ impl Pass {
     pub(super) fn step(
         &mut self,
         context: &Context<'_>,
-        install: impl FnOnce(Version, Vec<Arc<Tracked>>) -> Result<()>,
+        install: impl FnOnce(Version, Change) -> Result<()>,
     ) -> Result<bool> {
         let Context {
             files,
@@ -217,15 +217,14 @@ impl Pass {
         }
         let (away, census) = (merged.merged_away, merged.census);
         drop(merged);
+        let mut change = consumed(inputs, end.as_ref())?;
+        change.added = writer.finish()?;
         let mut next = version.clone();
-        let removed = consume(&mut next, inputs, end.as_ref())?;
-        for table in writer.finish()? {
-            next.insert(self.to, table);
-        }
+        next.apply(&change);
         if end.is_none() {
             self.conclude(&mut next, sizes, away);
         }
-        match install(next, removed) {
+        match install(next, change) {
             // Before the new state was in force, nothing named the new tables.
             Err(error) if error.may_pass() => return Err(error),
             Err(error) => {
@@ -299,30 +298,16 @@ fn sizes_of<'a>(bins: impl Iterator<Item = &'a Bin>) -> (u64, u64) {
     })
 }
 
-/// Takes the records up to `end`, or all, out of `inputs`. Returns the tables that are left without
-/// any.
-fn consume(
-    version: &mut Version,
-    inputs: Vec<(usize, Arc<Tracked>)>,
-    end: Option<&Bytes>,
-) -> Result<Vec<Arc<Tracked>>> {
-    let mut removed = Vec::new();
-    for (level, table) in inputs {
-        let same = |other: &&mut Arc<Tracked>| other.meta.id == table.meta.id;
+/// What becomes of `inputs` when their records up to `end`, or all, are in another table.
+fn consumed(inputs: Vec<(usize, Arc<Tracked>)>, end: Option<&Bytes>) -> Result<Change> {
+    let mut change = Change::default();
+    for (_, table) in inputs {
         match end {
             Some(end) if table.meta.range.last > *end => {
-                let trimmed = Arc::new(table.trimmed(end.clone())?);
-                if let Some(place) = version.levels.iter_mut().flatten().find(same) {
-                    *place = trimmed;
-                }
+                change.trimmed.push(Arc::new(table.trimmed(end.clone())?));
             }
-            _ => {
-                if let Some(tables) = version.levels.get_mut(level) {
-                    tables.retain(|other| other.meta.id != table.meta.id);
-                }
-                removed.push(table);
-            }
+            _ => change.removed.push(table),
         }
     }
-    Ok(removed)
+    Ok(change)
 }

@@ -99,9 +99,9 @@ impl Shared {
             stopped: AtomicBool::new(opened.files.is_none()),
             files: opened.files,
             damaged: AtomicBool::new(false),
-            state_len: AtomicU64::new(opened.state_len),
+            state_len: AtomicU64::new(opened.log.len()),
             trouble: Mutex::new(opened.trouble),
-            worker: Mutex::new(Worker::new(opened.state_len)),
+            worker: Mutex::new(Worker::new(opened.log)),
             retired: Mutex::default(),
             evictions: AtomicU64::new(0),
         };

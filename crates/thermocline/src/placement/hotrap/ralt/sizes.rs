@@ -29,6 +29,8 @@ pub(super) struct Sizes {
     pub(super) block: usize,
     /// Input of one step of a merge.
     pub(super) step: u64,
+    /// Edits of so few bytes stay in the state's file, however short it is otherwise.
+    pub(super) few_edits: u64,
     /// γ: a time slice.
     pub(super) slice: u64,
     /// L_hs and R_hs, between which the hot set's limit stays.
@@ -70,6 +72,7 @@ impl Sizes {
             table,
             block: (table as usize / 32).clamp(512, 8 << 10),
             step: 4 * table,
+            few_edits: flush / 4,
             slice: part(capacity, options.slice).max(1),
             hot_set_min: share(options.hot_set_min),
             hot_set_max,
@@ -96,6 +99,7 @@ impl Sizes {
             table,
             block: self.block.min(table as usize / 32).max(512),
             step: self.step / parts,
+            few_edits: self.few_edits,
             slice: (self.slice / parts).max(1),
             hot_set_min: self.hot_set_min / parts,
             hot_set_max: self.hot_set_max / parts,

@@ -135,6 +135,15 @@ impl Tracked {
     }
 }
 
+/// What one step of work does to the tables.
+#[derive(Debug, Default)]
+pub(super) struct Change {
+    pub(super) removed: Vec<Arc<Tracked>>,
+    /// As they are from now on.
+    pub(super) trimmed: Vec<Arc<Tracked>>,
+    pub(super) added: Vec<Arc<Tracked>>,
+}
+
 /// The tables of one moment, with the limits and thresholds in force.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Version {
@@ -361,6 +370,31 @@ impl Version {
             }
         }
         Ok(lowest + (above as f64 * self.new_share()) as u64)
+    }
+
+    /// Takes a step of work in.
+    pub(super) fn apply(&mut self, change: &Change) {
+        for table in &change.removed {
+            if let Some((tables, at)) = self.place(table) {
+                tables.remove(at);
+            }
+        }
+        for table in &change.trimmed {
+            if let Some((tables, at)) = self.place(table) {
+                tables[at] = Arc::clone(table);
+            }
+        }
+        for table in &change.added {
+            self.insert(usize::from(table.meta.level), Arc::clone(table));
+        }
+    }
+
+    /// Where a table is: its level, and its place there.
+    fn place(&mut self, table: &Tracked) -> Option<(&mut Vec<Arc<Tracked>>, usize)> {
+        let tables = self.levels.get_mut(usize::from(table.meta.level))?;
+        let is_it = |other: &Arc<Tracked>| other.meta.id == table.meta.id;
+        let at = tables.iter().position(is_it)?;
+        Some((tables, at))
     }
 
     /// Puts a table into its level: on top of level 0, in key order below.

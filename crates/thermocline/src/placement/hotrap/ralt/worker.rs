@@ -10,6 +10,7 @@ use super::reuse::Reuse;
 use super::scoring::Model;
 use super::shared::Shared;
 use super::sizes::{FIRST_TABLES, LEVEL0_TABLES, Sizes};
+use super::state_log::StateLog;
 use super::version::Version;
 use crate::error::{Error, Result};
 use crate::ids::KeyspaceId;
@@ -33,8 +34,8 @@ pub(super) struct Context<'a> {
 #[derive(Debug, Default)]
 pub(super) struct Worker {
     pub(super) pass: Option<Pass>,
-    /// Length of the state on disk; 0 when there is none.
-    pub(super) state_len: u64,
+    /// The state on disk.
+    pub(super) log: StateLog,
     pub(super) flushes: u64,
     /// Slices of merges that come before the next flush.
     pub(super) slices_owed: usize,
@@ -63,10 +64,10 @@ pub(super) struct Evicted {
 }
 
 impl Worker {
-    /// With a state of `state_len` bytes on disk.
-    pub(super) fn new(state_len: u64) -> Self {
+    /// With the state `log` on disk.
+    pub(super) fn new(log: StateLog) -> Self {
         Self {
-            state_len,
+            log,
             ..Self::default()
         }
     }
@@ -190,8 +191,8 @@ impl Shared {
             keyspaces: &keyspaces,
             outlook: self.outlook(&worker.reuse),
         };
-        pass.step(&context, |next, removed| {
-            self.install(files, worker, next, removed)
+        pass.step(&context, |next, change| {
+            self.install(files, worker, next, change)
         })
     }
 

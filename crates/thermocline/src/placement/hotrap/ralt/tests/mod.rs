@@ -10,6 +10,7 @@ mod outlook;
 mod reopening;
 mod sessions;
 mod simulation;
+mod state_log;
 mod weights;
 
 use std::ops::Range;
