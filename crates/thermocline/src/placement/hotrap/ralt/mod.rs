@@ -23,6 +23,7 @@ mod heat;
 mod histogram;
 mod hot_keys;
 mod inspection;
+mod levels;
 mod limits;
 mod mass;
 mod open;

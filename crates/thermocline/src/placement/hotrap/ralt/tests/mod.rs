@@ -126,6 +126,7 @@ impl Fixture {
         while self.ralt.work() {
             steps += 1;
             assert!(steps < 10_000, "the work does not end");
+            assert!(self.ralt.shared.version.load().levels.is_kept_up());
         }
     }
 

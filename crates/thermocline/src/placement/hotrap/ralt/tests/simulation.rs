@@ -294,6 +294,12 @@ fn the_hot_set_stays_as_it_is_while_the_lowest_run_changes_its_level() {
     assert!(!again.is_empty() && fixture.is_young());
 }
 
+/// HotRAP size of what is hot, in the lowest run and above it.
+fn hot_sums(version: &Version) -> (u64, u64) {
+    let (lowest, above) = version.sums();
+    (lowest.hot, above.hot)
+}
+
 #[test]
 fn a_run_on_two_levels_is_one_run_and_what_lies_over_it_is_not() {
     let fixture = Fixture::on(Arc::new(Memory::new()), 4 << 20, HotRapOptions::default());
@@ -326,11 +332,12 @@ fn a_run_on_two_levels_is_one_run_and_what_lies_over_it_is_not() {
             assert_eq!(version.hot_set(), whole.hot_set());
             assert_eq!(hot(&version), hot(&whole));
             assert_eq!(version.lowest_level(), 1);
+            assert!(version.levels.is_kept_up());
         }
     }
     let mut version = with(&|_| 1);
     version.insert(2, Arc::clone(&tables[0]));
-    let sums = version.split_sum(|table| table.hot);
+    let sums = hot_sums(&version);
     assert_eq!(sums, (whole.hot_set(), tables[0].hot));
     assert_eq!((version.lowest_level(), whole.lowest_level()), (2, 1));
 
@@ -351,7 +358,8 @@ fn a_run_on_two_levels_is_one_run_and_what_lies_over_it_is_not() {
     version.insert(1, Arc::clone(first));
     assert!(version.is_one_run());
     version.insert(1, Arc::clone(second));
-    assert_eq!(version.split_sum(|table| table.hot), sums);
+    assert_eq!(hot_sums(&version), sums);
+    assert!(version.levels.is_kept_up());
 }
 
 #[test]
