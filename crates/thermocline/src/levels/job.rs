@@ -19,7 +19,7 @@ use crate::executor::{Job, Step};
 use crate::ids::FileId;
 use crate::metrics::CompactionMetrics;
 use crate::placement::{
-    Brought, Installed, Joining, Moved, NoChoice, Output, Router, Source, router_of,
+    Brought, Installed, Joining, Moved, NoChoice, Output, Router, Source, Stayers, router_of,
 };
 use crate::points::point;
 use crate::sync::Arc;
@@ -55,12 +55,13 @@ pub(crate) struct CompactionJob {
 /// What a compaction knows of the records that it merges, and notes of them.
 struct Notes {
     engine: Arc<Engine>,
-    tree: Arc<Tree>,
     to: usize,
     below: Below,
     bypass: Option<Bypass>,
     /// What could not pass level f by, if the job tells anything about that.
     held: Option<Held>,
+    /// What a bypass would have left.
+    stayers: Option<Stayers>,
     /// Tables written so far; emptied when an edit begins to name them.
     written: Vec<TableMeta>,
     heirs: Heirs,
@@ -77,7 +78,8 @@ impl Watch for Notes {
 
     fn meet(&mut self, key: &[u8], is_first: bool, source: Source, size: u64) {
         if let (Some(held), None) = (&mut self.held, &self.bypass) {
-            let is_hot = || self.engine.placement.would_stay(&self.tree, key);
+            let stays = self.stayers.as_mut();
+            let is_hot = || stays.is_some_and(|stays| stays(key));
             held.meet(is_first, source, size, is_hot);
         }
     }
@@ -129,11 +131,11 @@ impl CompactionJob {
             table_sizes: plan.outputs.iter().map(table_size_of).collect(),
             notes: Notes {
                 engine: Arc::clone(&engine),
-                tree: Arc::clone(&tree),
                 to: plan.to,
                 below: below.unwrap_or_default(),
                 bypass: plan.bypass.clone(),
                 held: tells.then(Held::default),
+                stayers: None,
                 written: Vec::new(),
                 heirs: Heirs::new(densities, plan.outputs.len()),
                 heats: Vec::new(),
@@ -185,6 +187,9 @@ impl CompactionJob {
         point!(self.engine.points, "compaction.claimed")?;
 
         let plan = &self.plan;
+        if let (Some(_), None, Some(range)) = (&self.notes.held, &plan.bypass, plan.range()) {
+            self.notes.stayers = self.engine.placement.stayers(&self.tree, &range);
+        }
         let uppers = plan.upper.runs(plan.from);
         let how = ScanOptions {
             purpose: plan.purpose(),

@@ -21,6 +21,7 @@ mod flush;
 pub(crate) mod fuzz;
 mod heat;
 mod histogram;
+mod hot_filter;
 mod hot_keys;
 mod inspection;
 mod levels;
@@ -48,6 +49,7 @@ use std::path::{Path, PathBuf};
 
 #[cfg(feature = "experiments")]
 pub use alone::{RaltAlone, RaltWork};
+pub(crate) use hot_filter::HotFilter;
 pub(crate) use hot_keys::HotKeys;
 pub use inspection::AccessRecords;
 pub(crate) use mass::Mass;
@@ -229,6 +231,11 @@ impl Ralt {
     /// The hot keys in `range`, in order, as of now.
     pub(crate) fn hot_keys(&self, keyspace: KeyspaceId, range: &KeyRange) -> HotKeys {
         HotKeys::new(Arc::clone(&self.shared), keyspace, range)
+    }
+
+    /// Says of ascending keys in `range` whether they are hot, as [`Ralt::is_hot`] would now.
+    pub(crate) fn hot_filter(&self, keyspace: KeyspaceId, range: &KeyRange) -> HotFilter {
+        HotFilter::new(Arc::clone(&self.shared), keyspace, range)
     }
 
     /// Limits the hot set to `bytes` of keys and values, which the last fast level has room for,
