@@ -12,6 +12,17 @@ pub(super) const LEVEL0_TABLES: usize = 8;
 /// a record was read once, and until then everything that is read is promoted.
 pub(super) const FIRST_TABLES: usize = 2;
 
+/// The most bytes of what a flush takes in, and of a table.
+///
+/// Both grow with the fast tier, and with them what a level holds: so access records go through as
+/// few levels, and are written as often, however large the tier is. And both are in memory while
+/// they are written: what one flush sorts, as much again that waits meanwhile (`backlog`), and what
+/// a table knows of each of its records. That is 460 MB at most.
+const MOST_AT_ONCE: u64 = 64 << 20;
+
+/// A tier without a capacity may be of any size: it has buffers as one of so many bytes.
+const UNLIMITED_AS: u64 = 2 << 30;
+
 /// By how much each level is larger than the one above (§3.2).
 const LEVEL_RATIO: u64 = 10;
 
@@ -60,14 +71,18 @@ impl Sizes {
     pub(super) fn new(options: &HotRapOptions, capacity: u64, planned: u64) -> Self {
         let part = |of: u64, fraction: f64| (of as f64 * fraction) as u64;
         let share = |fraction: f64| part(planned, fraction);
-        let flush = (capacity / 500).clamp(4 << 10, 4 << 20);
-        let table = (capacity / 400).clamp(16 << 10, 4 << 20);
+        let sized = match capacity {
+            u64::MAX => UNLIMITED_AS,
+            capacity => capacity,
+        };
+        let flush = (sized / 500).clamp(4 << 10, MOST_AT_ONCE);
+        let table = (sized / 400).clamp(16 << 10, MOST_AT_ONCE);
         let hot_set_max = share(options.hot_set_max);
         let physical_min = 4 * flush;
         let physical_initial = share(options.ralt_initial).max(physical_min);
         Self {
             flush,
-            backlog: (4 * flush).max(32 << 10),
+            backlog: (4 * flush).clamp(32 << 10, 2 * MOST_AT_ONCE),
             chunk: (flush as usize / 32).clamp(512, 64 << 10),
             table,
             block: (table as usize / 32).clamp(512, 8 << 10),
