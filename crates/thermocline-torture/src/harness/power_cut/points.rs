@@ -7,7 +7,7 @@ use thermocline::storage::Fault;
 use crate::life::Trial;
 
 /// The places where something has just become durable, visible or claimed, or is about to.
-pub(super) const POINTS: [&str; 31] = [
+pub(super) const POINTS: [&str; 32] = [
     "checkpoint.before_manifest",
     "checkpoint.linked",
     "commit.inserting",
