@@ -128,6 +128,8 @@ pub use options::{
 #[cfg(feature = "experiments")]
 pub use options::{Scoring, Switches, TableSwitches};
 pub use placement::PlannedSpace;
+#[cfg(feature = "experiments")]
+pub use placement::{RaltAlone, RaltWork};
 pub use points::Points;
 pub use read::Range;
 pub use value::Value;

@@ -1,4 +1,5 @@
-//! Framing of append-only files: the write-ahead log and the manifest.
+//! Framing of append-only files: the write-ahead log, the manifest, and the state of access
+//! records.
 //!
 //! A file is a header and records. A record's checksums cover where it belongs (file number
 //! and offset), so a record that is found valid was written there: that is what lets a
@@ -34,6 +35,8 @@ const HAS_PREVIOUS: u32 = 1;
 pub(crate) enum FileKind {
     Wal,
     Manifest,
+    /// The state of the records of recent accesses.
+    AccessRecords,
 }
 
 impl FileKind {
@@ -41,7 +44,13 @@ impl FileKind {
         match self {
             FileKind::Wal => b"TCLNWAL\0",
             FileKind::Manifest => b"TCLNMAN\0",
+            FileKind::AccessRecords => b"TCLNACC\0",
         }
+    }
+
+    /// Whether a file of this kind begins like `bytes`.
+    pub(crate) fn begins(self, bytes: &[u8]) -> bool {
+        bytes.starts_with(self.magic())
     }
 }
 

@@ -253,9 +253,7 @@ impl Tree {
 
     /// Bytes of keys and values in all tables.
     pub(crate) fn raw_bytes(&self) -> u64 {
-        let version = self.version();
-        let each = version.tables().map(|table| table.raw_bytes());
-        each.fold(0, u64::saturating_add)
+        self.peek().version.raw_bytes()
     }
 
     /// Bytes of the tables of L0 to Lf that lie on the fast tier.

@@ -160,9 +160,10 @@ fn intact() -> Vec<(&'static str, usize, Vec<u8>)> {
     );
     let state = crate::placement::ralt::fuzz::intact_state();
     let largest = crate::placement::ralt::fuzz::largest_state();
+    let edits = crate::placement::ralt::fuzz::intact_edits();
     add(
         "ralt_state",
-        vec![state.clone(), state[..100].to_vec(), largest],
+        vec![state.clone(), state[..100].to_vec(), largest, edits],
     );
     all
 }

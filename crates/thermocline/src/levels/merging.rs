@@ -30,13 +30,18 @@ impl Compaction {
             write_bytes: vec![0; self.engine.tiers.len()],
             ..CompactionMetrics::default()
         };
+        let held = self.tells(plan).then(Held::default);
+        let range = plan
+            .range()
+            .filter(|_| held.is_some() && plan.bypass.is_none());
+        let stayers = range.and_then(|range| self.engine.placement.stayers(&self.tree, &range));
         Notes {
             engine: Arc::clone(&self.engine),
-            tree: Arc::clone(&self.tree),
             to: plan.to,
             below: Arc::clone(&self.below),
             bypass: plan.bypass.clone(),
-            held: self.tells(plan).then(Held::default),
+            held,
+            stayers,
             heirs: Heirs::new(Arc::clone(&self.densities), plan.outputs.len()),
             done: Done {
                 metrics,

@@ -5,10 +5,10 @@ use super::bypass::Bypass;
 use super::fresh::Held;
 use super::heirs::Heirs;
 use super::pass::Watch;
-use crate::engine::{Engine, Tree};
+use crate::engine::Engine;
 use crate::error::Result;
 use crate::metrics::CompactionMetrics;
-use crate::placement::{Brought, Source};
+use crate::placement::{Brought, Source, Stayers};
 use crate::points::point;
 use crate::sync::Arc;
 use crate::table::{Heat, TableMeta};
@@ -17,12 +17,13 @@ use crate::tier::Reservation;
 /// Of one pass.
 pub(super) struct Notes {
     pub(super) engine: Arc<Engine>,
-    pub(super) tree: Arc<Tree>,
     pub(super) to: usize,
     pub(super) below: Arc<Below>,
     pub(super) bypass: Option<Bypass>,
     /// What could not pass level f by, if the job tells anything about that.
     pub(super) held: Option<Held>,
+    /// What a bypass would have left.
+    pub(super) stayers: Option<Stayers>,
     pub(super) heirs: Heirs,
     pub(super) done: Done,
 }
@@ -74,7 +75,8 @@ impl Watch for Notes {
 
     fn meet(&mut self, key: &[u8], is_first: bool, source: Source, size: u64) {
         if let (Some(held), None) = (&mut self.held, &self.bypass) {
-            let is_hot = || self.engine.placement.would_stay(&self.tree, key);
+            let stays = self.stayers.as_mut();
+            let is_hot = || stays.is_some_and(|stays| stays(key));
             held.meet(is_first, source, size, is_hot);
         }
     }

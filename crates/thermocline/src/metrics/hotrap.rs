@@ -10,7 +10,8 @@ pub enum Refusal {
     Overtaken,
     /// The read was of an older moment: a newer version may lie on the slow tier.
     OldSnapshot,
-    /// The cache was full, or the value is large and longer than the cache may be.
+    /// The cache was full, or the value has 256 KiB or more, and is longer than an eighth of what
+    /// the cache may be.
     Full,
 }
 

@@ -37,10 +37,12 @@ pub use hotrap::AccessRecords;
 #[cfg(test)]
 pub(crate) use hotrap::HotRap;
 pub(crate) use hotrap::{Joining, PromotionCache, Taken, ralt};
+#[cfg(feature = "experiments")]
+pub use hotrap::{RaltAlone, RaltWork};
 pub(crate) use keyspace::{Installed, OfKeyspace};
 pub(crate) use opening::{Opening, check_not_alone, discard, open};
 use past_f::PastF;
-pub(crate) use policy::{PlacementPolicy, Read, Spilled};
+pub(crate) use policy::{PlacementPolicy, Read, Spilled, Stayers};
 pub(crate) use price::Targeting;
 pub(crate) use rooms::FastRooms;
 use router::DOWN;

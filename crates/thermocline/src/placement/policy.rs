@@ -14,7 +14,7 @@ use super::{Choice, Joining, Moved, Output, Shares, Taken};
 use crate::engine::{Engine, Found, Tree};
 use crate::error::Result;
 use crate::ids::KeyspaceId;
-use crate::key::SeqNo;
+use crate::key::{KeyRange, SeqNo};
 use crate::levels::{BypassWorth, Hotness, Plan, Spread};
 use crate::metrics::{CostReport, HeatReport, HotRapMetrics, IoMetrics};
 use crate::options::Target;
@@ -26,6 +26,9 @@ use crate::table::{ReadTrace, TableMeta};
 use crate::tier::Tier;
 use crate::version::edit::PlacedBy;
 use crate::version::{TableHandle, Version};
+
+/// Tells of ascending keys whether a bypass would leave their records above level f.
+pub(crate) type Stayers = Box<dyn FnMut(&[u8]) -> bool + Send>;
 
 /// A point read, once it has ended.
 pub(crate) struct Read<'a> {
@@ -102,10 +105,11 @@ pub(crate) trait PlacementPolicy: Send + Sync {
         None
     }
 
-    /// Whether a bypass would leave a record of `key` that lies above level f where it is.
-    fn would_stay(&self, tree: &Tree, key: &[u8]) -> bool {
-        let _ = (tree, key);
-        false
+    /// What tells of ascending keys in `range` whether a bypass would leave a record that lies
+    /// above level f where it is; none if it would leave none.
+    fn stayers(&self, tree: &Tree, range: &KeyRange) -> Option<Stayers> {
+        let _ = (tree, range);
+        None
     }
 
     /// Bytes that the last fast levels of all keyspaces may take now if `planned` are planned for

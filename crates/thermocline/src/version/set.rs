@@ -83,6 +83,8 @@ pub(crate) struct Level {
     pub(crate) bytes: u64,
     /// The same, by tier.
     pub(crate) bytes_on: [u64; MAX_TIERS],
+    /// Bytes of keys and values.
+    pub(crate) raw_bytes: u64,
 }
 
 impl Level {
@@ -143,6 +145,9 @@ impl Version {
                 level.bytes_on[usize::from(table.meta.tier)] += table.meta.len;
             }
             level.bytes = level.bytes_on.iter().sum();
+            // Counts of a damaged or crafted table may come to anything.
+            let raw = level.tables.iter().map(|table| table.raw_bytes());
+            level.raw_bytes = raw.fold(0, u64::saturating_add);
         }
         next
     }
@@ -150,6 +155,12 @@ impl Version {
     /// Every table, in search order.
     pub(crate) fn tables(&self) -> impl Iterator<Item = &Arc<TableHandle>> {
         self.levels.iter().flat_map(|level| level.tables.iter())
+    }
+
+    /// Bytes of keys and values in all tables.
+    pub(crate) fn raw_bytes(&self) -> u64 {
+        let levels = self.levels.iter().map(|level| level.raw_bytes);
+        levels.fold(0, u64::saturating_add)
     }
 
     /// The lowest level that holds tables.

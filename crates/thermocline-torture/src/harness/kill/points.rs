@@ -128,6 +128,8 @@ pub(super) const CLASSES: &[Class] = &[
             "ralt.before_state",
             "ralt.state_written",
             "ralt.state_renamed",
+            "ralt.edit_written",
+            "ralt.edit_synced",
             "ralt.before_remove",
         ],
     },

@@ -7,7 +7,7 @@ use thermocline::storage::Fault;
 use crate::life::Trial;
 
 /// The places where something has just become durable, visible or claimed, or is about to.
-pub(super) const POINTS: [&str; 31] = [
+pub(super) const POINTS: [&str; 32] = [
     "checkpoint.before_manifest",
     "checkpoint.linked",
     "commit.inserting",
@@ -33,6 +33,7 @@ pub(super) const POINTS: [&str; 31] = [
     "promotion.start",
     "promotion.written",
     "ralt.before_state",
+    "ralt.edit_written",
     "ralt.flush",
     "wal.after_hand_over",
     "wal.after_sync",

@@ -35,12 +35,9 @@ impl HotRap {
         let room = rooms.last_levels();
         for tree in engine.all_trees() {
             tree.placed.promotion_share.set(rooms.shares.of(&tree));
-            let pinned = tree.pin();
             used += tree.bytes_down_to_f();
-            // Before compression, since each tier has its own. This looks at every table, but so
-            // does a new version.
-            let tables = pinned.version.tables().map(|table| table.raw_bytes());
-            data = tables.fold(data, u64::saturating_add);
+            // Before compression, since each tier has its own.
+            data = data.saturating_add(tree.raw_bytes());
         }
         // The hot set is counted as keys and values before compression.
         let expansion = self.expansion(engine);
@@ -62,12 +59,11 @@ impl HotRap {
     pub(crate) fn expansion(&self, engine: &Engine) -> f64 {
         let (mut stored, mut raw) = (0u64, 0u64);
         for tree in engine.all_trees() {
-            let pinned = tree.pin();
             let f = usize::from(tree.last_fast_level);
-            for table in pinned.version.levels[f].tables.iter() {
-                stored += table.meta.len;
-                raw = raw.saturating_add(table.raw_bytes());
-            }
+            let pinned = tree.peek();
+            let level = &pinned.version.levels[f];
+            stored += level.bytes;
+            raw = raw.saturating_add(level.raw_bytes);
         }
         if stored == 0 {
             1.0

@@ -35,6 +35,8 @@ pub(super) use self::promotion::{FrozenPromotion, PromotionGate};
 pub(crate) use self::promotion::{Joining, PromotionCache, Taken};
 pub use self::ralt::AccessRecords;
 use self::ralt::Ralt;
+#[cfg(feature = "experiments")]
+pub use self::ralt::{RaltAlone, RaltWork};
 use self::settled::Settled;
 use crate::options::Switches;
 use crate::placement::copying::Copier;

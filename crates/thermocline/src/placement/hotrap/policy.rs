@@ -7,10 +7,11 @@ use super::promotion::{Joining, Taken};
 use crate::engine::{Engine, Tree};
 use crate::error::Result;
 use crate::ids::KeyspaceId;
+use crate::key::KeyRange;
 use crate::levels::{BypassWorth, Hotness, Plan, Spread};
 use crate::metrics::{Activity, CostReport, HeatReport, HotRapMetrics, IoMetrics};
 use crate::options::Target;
-use crate::placement::{Choice, Moved, Output, PlacementPolicy, Read, Shares, Spilled};
+use crate::placement::{Choice, Moved, Output, PlacementPolicy, Read, Shares, Spilled, Stayers};
 use crate::points::point;
 use crate::storage::Medium;
 use crate::sync::Arc;
@@ -29,8 +30,11 @@ impl PlacementPolicy for HotRap {
         self.worth_of_bypass(tree)
     }
 
-    fn would_stay(&self, tree: &Tree, key: &[u8]) -> bool {
-        self.switches.retention && self.ralt.is_hot(tree.id, key)
+    fn stayers(&self, tree: &Tree, range: &KeyRange) -> Option<Stayers> {
+        self.switches.retention.then(|| {
+            let mut hot = self.ralt.hot_filter(tree.id, range);
+            Box::new(move |key: &[u8]| hot.is_hot(key)) as Stayers
+        })
     }
 
     fn spread(&self, engine: &Engine, plan: &Plan, output: Output) -> Option<Spread> {

@@ -33,6 +33,29 @@ impl Promoted {
     }
 }
 
+/// A copy of a record that is about to enter: the bytes of a read share a whole block. It is made
+/// while no lock is held.
+pub(super) struct Entering {
+    key: Bytes,
+    record: ArcSwapOption<Promoted>,
+    size: u64,
+}
+
+impl Entering {
+    pub(super) fn copy_of(key: &[u8], seq: SeqNo, value: &[u8]) -> Self {
+        let promoted = Promoted {
+            seq,
+            value: Bytes::copy_from_slice(value),
+            reads: AtomicU64::new(1),
+        };
+        Self {
+            key: Bytes::copy_from_slice(key),
+            record: ArcSwapOption::from_pointee(promoted),
+            size: size(key, value),
+        }
+    }
+}
+
 /// Records read from below level f. Each equals the newest version there (I6).
 ///
 /// A lock-free ordered map: reads never wait, and taking a range of keys out stalls nobody. The
@@ -76,26 +99,27 @@ impl PromotionCache {
         })
     }
 
-    /// Takes in a copy of a record, since the bytes of a read share a whole block. Only the gate
-    /// calls this, under its lock.
-    pub(super) fn insert(&self, key: &[u8], seq: SeqNo, value: &[u8]) {
-        if let Some(entry) = self.records.get(key)
-            && let Some(present) = &*entry.value().load()
-        {
-            // Another reader has brought the same version meanwhile: I6 leaves no other.
-            present.reads.fetch_add(1, Ordering::Relaxed);
-            return;
-        }
-        let promoted = Promoted {
-            seq,
-            value: Bytes::copy_from_slice(value),
-            reads: AtomicU64::new(1),
+    /// Counts a read of the record of `key` that went below level f all the same. Returns whether
+    /// the record is there.
+    pub(super) fn count_read(&self, key: &[u8]) -> bool {
+        let Some(entry) = self.records.get(key) else {
+            return false;
         };
-        self.bytes.fetch_add(size(key, value), Ordering::Relaxed);
-        self.records.insert(
-            Bytes::copy_from_slice(key),
-            ArcSwapOption::from_pointee(promoted),
-        );
+        let present = entry.value().load();
+        let reads = present.as_ref().map(|present| &present.reads);
+        reads.is_some_and(|reads| {
+            reads.fetch_add(1, Ordering::Relaxed);
+            true
+        })
+    }
+
+    /// Takes in a record. Only the gate calls this, under its lock.
+    pub(super) fn insert(&self, entering: Entering) {
+        // Another reader may have brought the same version meanwhile: I6 leaves no other.
+        if !self.count_read(&entering.key) {
+            self.bytes.fetch_add(entering.size, Ordering::Relaxed);
+            self.records.insert(entering.key, entering.record);
+        }
     }
 
     /// Removes the record of `key`, if it is still there. If several remove it, only one of them
@@ -180,7 +204,7 @@ mod tests {
         const RECORDS: u32 = 100_000;
         let cache = PromotionCache::default();
         for key in 0..RECORDS {
-            cache.insert(&key.to_be_bytes(), 1, b"v");
+            cache.insert(Entering::copy_of(&key.to_be_bytes(), 1, b"v"));
         }
         let begin = std::sync::Barrier::new(2);
         let remove_all = || {
@@ -201,7 +225,7 @@ mod tests {
     #[test]
     fn every_reader_who_brings_a_record_counts() {
         let cache = PromotionCache::default();
-        (0..3).for_each(|_| cache.insert(b"k", 1, b"v"));
+        (0..3).for_each(|_| cache.insert(Entering::copy_of(b"k", 1, b"v")));
         assert_eq!(cache.remove(b"k").unwrap().reads(), 3);
         assert_eq!(cache.bytes(), 0);
     }
@@ -209,7 +233,7 @@ mod tests {
     #[test]
     fn a_reader_never_gets_a_record_newer_than_its_moment() {
         let cache = PromotionCache::default();
-        cache.insert(b"k", 5, b"v");
+        cache.insert(Entering::copy_of(b"k", 5, b"v"));
         assert_eq!(cache.get(b"k", 4), None);
         assert_eq!(&*cache.get(b"k", 5).unwrap().value, b"v");
         assert_eq!(cache.get(b"j", 9), None);
@@ -218,7 +242,7 @@ mod tests {
     #[test]
     fn reads_are_counted_with_the_one_that_brought_the_record() {
         let cache = PromotionCache::default();
-        cache.insert(b"k", 5, b"v");
+        cache.insert(Entering::copy_of(b"k", 5, b"v"));
         cache.get(b"k", 9);
         cache.get(b"k", 1);
         assert_eq!(cache.remove(b"k").unwrap().reads(), 2);
@@ -229,7 +253,7 @@ mod tests {
     fn a_range_is_taken_out_whole_and_nothing_beside_it() {
         let cache = PromotionCache::default();
         for key in ["a", "b", "c", "cc", "d"] {
-            cache.insert(key.as_bytes(), 1, b"value");
+            cache.insert(Entering::copy_of(key.as_bytes(), 1, b"value"));
         }
         let taken = cache.take(&range("b", "c"), |_| true);
         let keys: Vec<_> = taken.iter().map(|(key, _)| &key[..]).collect();
@@ -247,7 +271,7 @@ mod tests {
     fn records_that_are_taken_out_are_freed_at_once() {
         let cache = PromotionCache::default();
         for key in ["a", "b", "c"] {
-            cache.insert(key.as_bytes(), 1, b"value");
+            cache.insert(Entering::copy_of(key.as_bytes(), 1, b"value"));
         }
         let taken = cache.take(&range("a", "b"), |_| true).into_iter();
         let mut left: Vec<_> = taken

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::cache::{Promoted, PromotionCache};
+use super::cache::{Entering, Promoted, PromotionCache};
 use crate::cache::LARGE_BUFFER;
 use crate::ids::FileId;
 use crate::key::{KeyRange, SeqNo};
@@ -12,6 +12,9 @@ use crate::read::{PromotionView, Superversion};
 use crate::record::Record;
 use crate::sync::{Arc, Mutex};
 use crate::version::TableHandle;
+
+/// The part of the cache that a large value may take is one of so many.
+const LARGEST_PART: u64 = 8;
 
 /// A crossing that is under way: between its start and its installation, newer versions of the
 /// keys in its inputs are about to appear below level f.
@@ -107,8 +110,8 @@ impl PromotionGate {
 
     /// Takes in `record`, which a reader at `seq` over `seen` found below level f, unless the cache
     /// holds `most` bytes or the record may be out of date by now. A large value that alone is more
-    /// than that does not belong in memory (I8): it comes up by compactions. Returns the cache's
-    /// bytes.
+    /// than an eighth of that does not enter either: a few of them would be all that the cache
+    /// holds (I8), and each is copied. It comes up by compactions. Returns the cache's bytes.
     pub(crate) fn admit(
         &self,
         seen: &Superversion,
@@ -121,6 +124,20 @@ impl PromotionGate {
         if seq < seen.newest_below {
             return Err(Refusal::OldSnapshot);
         }
+        let len = record.value.len();
+        if len >= LARGE_BUFFER && len as u64 > most / LARGEST_PART {
+            return Err(Refusal::Full);
+        }
+        // The lock is held for as long as it takes to look and to link: no copy is made under it.
+        if let Some(cache) = seen.waiting.caches.first() {
+            if cache.count_read(key) {
+                return Ok(cache.bytes());
+            }
+            if cache.bytes() >= most {
+                return Err(Refusal::Full);
+            }
+        }
+        let entering = Entering::copy_of(key, record.seq, &record.value);
         let state = self.state.lock();
         if state.installed != seen.waiting.crossings {
             return Err(Refusal::Overtaken);
@@ -128,12 +145,10 @@ impl PromotionGate {
         if state.claims.iter().any(|c| c.concerns(key, seen, seq)) {
             return Err(Refusal::Claimed);
         }
-        let len = record.value.len();
-        let is_too_large = len >= LARGE_BUFFER && len as u64 > most;
-        if state.mutable.bytes() >= most || is_too_large {
+        if state.mutable.bytes() >= most {
             return Err(Refusal::Full);
         }
-        state.mutable.insert(key, record.seq, &record.value);
+        state.mutable.insert(entering);
         Ok(state.mutable.bytes())
     }
 

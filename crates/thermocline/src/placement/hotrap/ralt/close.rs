@@ -9,7 +9,7 @@ use crate::sync::atomic::Ordering;
 
 impl Shared {
     /// Flushes everything, leaves no more tables in level 0 than are merged at once, and writes the
-    /// state.
+    /// state anew: a whole one, in which damage shows wherever it is.
     pub(super) fn close(&self) {
         let mut worker = self.worker.lock();
         // Set whatever comes of closing: when the lock is free again, the directory may be another
@@ -27,8 +27,8 @@ impl Shared {
             let _: bool = self.settle(files, &mut worker, merged);
         }
         if !self.stopped.load(Ordering::Relaxed)
-            && worker.state_len > 0
-            && let Err(error) = self.save(files, &mut worker, &self.version.load())
+            && worker.log.len() > 0
+            && let Err(error) = self.save(files, &mut worker, &self.version.load(), None)
             && !error.may_pass()
         {
             self.stop(&error);

@@ -3,6 +3,7 @@
 use super::files::Files;
 use super::shared::Shared;
 use super::state::State;
+use super::state_log::StateLog;
 use super::version::Version;
 use crate::error::Result;
 use crate::points::point;
@@ -24,7 +25,7 @@ impl Shared {
         let Some((version, state)) = self.pin(files)? else {
             return Ok(false);
         };
-        let copied = self.copy(files, &version, &state, target);
+        let copied = self.copy(files, &version, state, target);
         drop(version);
         // Files of tables that were merged away meanwhile.
         self.sweep();
@@ -53,7 +54,7 @@ impl Shared {
         &self,
         files: &Files,
         version: &Version,
-        state: &State,
+        state: State,
         target: &dyn LogStore,
     ) -> Result<()> {
         point!(files.points, "checkpoint.hotness_pinned")?;
@@ -64,7 +65,7 @@ impl Shared {
         // The tables' names are durable before the state that names them (I4).
         target.sync_dir()?;
         point!(files.points, "checkpoint.hotness_linked")?;
-        state.save(files, target, &self.model)?;
+        StateLog::write(files, target, &self.model, state)?;
         Ok(())
     }
 }

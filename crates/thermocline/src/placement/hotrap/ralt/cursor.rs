@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::record::{Record, is_of};
 use super::reuse::Census;
 use super::scoring::Model;
-use super::version::{Tracked, Version};
+use super::version::Tracked;
 use crate::error::{Error, Result};
 use crate::ids::KeyspaceId;
 use crate::iter::InternalIterator;
@@ -127,26 +127,26 @@ pub(super) struct Merged {
 }
 
 impl Merged {
-    /// Merges the tables of `version`'s levels for which `takes` holds, from the key `from` on.
-    /// Only keys of `keyspaces` come out.
+    /// Merges `tables`, each with its level, from the key `from` on. They are in the order of
+    /// levels, and there in that of their version. Only keys of `keyspaces` come out.
     ///
     /// # Errors
     /// Damage. What cannot be read counts as damaged.
     pub(super) fn new(
-        version: &Version,
+        tables: Vec<(usize, Arc<Tracked>)>,
         keyspaces: Arc<BTreeSet<KeyspaceId>>,
         model: Model,
         readahead: usize,
         from: &[u8],
-        takes: impl Fn(usize, &Tracked) -> bool,
     ) -> Result<Self> {
-        let mut runs = Vec::new();
-        for (number, level) in version.levels.iter().enumerate() {
-            let tables = level.iter().filter(|table| takes(number, table));
-            let tables: Vec<_> = tables.cloned().collect();
-            match number {
-                0 => runs.extend(tables.into_iter().map(|t| Run::new(0, vec![t], readahead))),
-                _ => runs.push(Run::new(number, tables, readahead)),
+        let mut runs: Vec<Run> = Vec::new();
+        for (level, table) in tables {
+            match runs
+                .last_mut()
+                .filter(|run| level > 0 && run.level == level)
+            {
+                Some(run) => run.tables.push(table),
+                None => runs.push(Run::new(level, vec![table], readahead)),
             }
         }
         for run in &mut runs {

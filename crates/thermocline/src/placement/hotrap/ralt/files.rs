@@ -81,9 +81,14 @@ impl Files {
         Ok(Arc::new(table))
     }
 
-    /// Tables from this number on do not exist.
+    /// Files from this number on do not exist.
     pub(super) fn next_id(&self) -> FileId {
         self.next_id.load(Ordering::Relaxed)
+    }
+
+    /// A number that no file has.
+    pub(super) fn take_id(&self) -> FileId {
+        self.next_id.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Skips the numbers below `id`: no number is used twice (I4).
@@ -181,7 +186,7 @@ impl<'a> Writer<'a> {
                 let identity = TableIdentity {
                     database: self.files.database,
                     keyspace: 0,
-                    id: self.files.next_id.fetch_add(1, Ordering::Relaxed),
+                    id: self.files.take_id(),
                     level: u8::try_from(self.level).unwrap_or(u8::MAX),
                     tier: self.files.tier.index,
                     epoch: 0,

@@ -6,12 +6,12 @@ use super::limits::Limits;
 use super::record::{Record, is_of};
 use super::reuse::Reuse;
 use super::shared::Shared;
-use super::state::State;
-use super::version::{Tracked, Version};
+use super::state::{Edit, State};
+use super::state_log::StateLog;
+use super::version::{Change, Version};
 use super::worker::Worker;
 use crate::error::Result;
 use crate::points::point;
-use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
 use crate::table::LongKeys;
 
@@ -45,9 +45,9 @@ impl Shared {
         if accesses.is_empty() {
             return Ok(());
         }
-        if worker.state_len == 0 {
+        if worker.log.len() == 0 {
             // Tables without a state that could name them would look like damage.
-            self.save(files, worker, &self.version.load())?;
+            self.save(files, worker, &self.version.load(), None)?;
         }
         let (version, keyspaces) = (self.version.load_full(), self.keyspaces.load_full());
         let lens = || accesses.iter().map(|access| access.key.len());
@@ -71,12 +71,14 @@ impl Shared {
                 writer.add(access.key, &record)?;
             }
         }
+        let change = Change {
+            added: writer.finish()?,
+            ..Change::default()
+        };
         let mut next = Version::clone(&version);
-        for table in writer.finish()? {
-            next.insert(0, table);
-        }
+        next.apply(&change);
         point!(files.points, "ralt.flush_written")?;
-        let installed = self.install(files, worker, next, Vec::new());
+        let installed = self.install(files, worker, next, change);
         match &installed {
             Err(error) if error.may_pass() => drop(writer),
             _ => writer.keep(),
@@ -95,22 +97,37 @@ impl Shared {
         files: &Files,
         worker: &mut Worker,
         next: Version,
-        removed: Vec<Arc<Tracked>>,
+        change: Change,
     ) -> Result<()> {
-        self.save(files, worker, &next)?;
+        self.save(files, worker, &next, Some(&change))?;
         self.put_in_force(next);
-        self.retired.lock().extend(removed);
+        self.retired.lock().extend(change.removed);
         Ok(())
     }
 
-    /// Writes the state of `version`.
-    pub(super) fn save(&self, files: &Files, worker: &mut Worker, version: &Version) -> Result<()> {
-        let (clock, next_id) = (self.clock(), files.next_id());
-        let state = State::of(version, clock, next_id, &self.options);
-        let len = state.save(files, &*files.log, &self.model)?;
+    /// Makes the state on disk that of `version`: by `change`, or anew.
+    pub(super) fn save(
+        &self,
+        files: &Files,
+        worker: &mut Worker,
+        version: &Version,
+        change: Option<&Change>,
+    ) -> Result<()> {
+        let (clock, next_id, before) = (self.clock(), files.next_id(), worker.log.len());
+        let takes_edits = worker.log.takes_edits(self.sizes.few_edits);
+        match change.filter(|_| takes_edits) {
+            Some(change) => {
+                let edit = Edit::of(version, change, clock, next_id, &self.options);
+                worker.log.append(files, &self.model, &edit)?;
+            }
+            None => {
+                let state = State::of(version, clock, next_id, &self.options);
+                worker.log = StateLog::write(files, &*files.log, &self.model, state)?;
+            }
+        }
+        let len = worker.log.len();
         files.fast.add_file_bytes(len);
-        files.fast.remove_file_bytes(worker.state_len);
-        worker.state_len = len;
+        files.fast.remove_file_bytes(before);
         self.state_len.store(len, Ordering::Release);
         Ok(())
     }
@@ -129,9 +146,10 @@ impl Shared {
             limits: Limits::initial(&self.sizes),
             ..Version::default()
         };
-        let all = version.tables().cloned().collect();
-        drop(version);
-        self.install(files, worker, empty, all)
+        self.save(files, worker, &empty, None)?;
+        self.put_in_force(empty);
+        self.retired.lock().extend(version.tables().cloned());
+        Ok(())
     }
 
     /// Counts accesses that will not be logged.

@@ -13,10 +13,12 @@ use super::record::Record;
 use super::record::tracked_key;
 use super::scoring::Model;
 use super::sizes::Sizes;
-use super::state::{self, State, TableState};
+use super::state::{Edit, State, TableState};
+use super::state_log::{NAME, StateLog};
 use super::{Ralt, RaltParts};
 use crate::error::Result;
 use crate::key::{InternalKey, KeyRange, Kind};
+use crate::log_format::{FileHeader, FileKind, RECORD_HEADER_LEN, put_record};
 use crate::metrics::Purpose;
 use crate::options::{HotRapOptions, TierOptions};
 use crate::points::Points;
@@ -32,6 +34,10 @@ const CAPACITY: u64 = 100 << 10;
 const DIR: &str = "/fast/ralt";
 /// Number of the table that [`table_of`] writes.
 const NUMBER: u64 = 1;
+/// What stands between the records of an input.
+const CUT: [u8; 4] = [0xee; 4];
+/// The two numbers of the model.
+const SHARED_LEN: usize = 16;
 /// Steps of background work after which it is taken to have no end.
 const MOST_STEPS: usize = 10_000;
 
@@ -91,22 +97,48 @@ fn put(memory: &Memory, name: &str, bytes: &[u8]) {
     expect(expect(log.create(name)).append(bytes));
 }
 
-/// Opens a RALT beside the tables of an earlier process. Its state says `bytes` behind what every
-/// state begins with.
+/// Opens a RALT beside the tables of an earlier process. The records of its state say `bytes`.
 pub(crate) fn fuzz_state(bytes: &[u8]) {
     let memory = Memory::new();
     lay_out(&memory, bytes);
     use_it(&memory);
 }
 
-/// Lays out the tables that were left, and a state of `bytes` behind the beginning that all states
-/// of this build share.
+/// Lays out the tables that were left, and a state of `bytes`, as [`sealed`] takes them.
 fn lay_out(memory: &Memory, bytes: &[u8]) {
-    for (name, content) in LEFT.iter().filter(|(name, _)| name != state::NAME) {
+    for (name, content) in LEFT.iter().filter(|(name, _)| name != NAME) {
         put(memory, name, content);
     }
     let model = Model::new(&HotRapOptions::default());
-    put(memory, state::NAME, &State::sealed(DATABASE, &model, bytes));
+    put(memory, NAME, &sealed(&model, bytes));
+}
+
+/// A state whose records hold `bytes`, cut at each run of four bytes 0xee, each behind what all
+/// records of a model begin with.
+fn sealed(model: &Model, bytes: &[u8]) -> Vec<u8> {
+    let header = FileHeader {
+        kind: FileKind::AccessRecords,
+        number: NUMBER,
+        database: DATABASE,
+        previous: None,
+        base_seq: 0,
+    };
+    let mut out = header.encode();
+    let mut rest = Some(bytes);
+    while let Some(bytes) = rest {
+        let cut = bytes.windows(CUT.len()).position(|window| window == CUT);
+        let record = &bytes[..cut.unwrap_or(bytes.len())];
+        rest = cut.map(|at| &bytes[at + CUT.len()..]);
+        let offset = out.len() as u64;
+        let written = put_record(&mut out, NUMBER, offset, |out| {
+            Edit::default().encode(model, out);
+            out.truncate((offset as usize) + RECORD_HEADER_LEN + SHARED_LEN);
+            out.extend_from_slice(record);
+        });
+        // What is too large for a record is no record.
+        let _: Result<()> = written;
+    }
+    out
 }
 
 /// Opens a RALT whose only table has the records that `bytes` give: length of the key's end,
@@ -168,7 +200,7 @@ fn table_of(memory: &Memory, bytes: &[u8]) -> Result<()> {
         }],
         ..State::default()
     };
-    state.save(&files, &*files.log, &model)?;
+    StateLog::write(&files, &*files.log, &model, state)?;
     Ok(())
 }
 
@@ -219,9 +251,51 @@ fn expect<T>(result: Result<T>) -> T {
 /// What [`fuzz_state`] takes, as an earlier process left it.
 #[cfg(test)]
 pub(crate) fn intact_state() -> Vec<u8> {
-    let state = LEFT.iter().find(|(name, _)| name == state::NAME);
-    let (_, bytes) = state.expect("RALT leaves a state");
-    State::content(bytes).expect("a whole state").to_vec()
+    let model = Model::new(&HotRapOptions::default());
+    let state = left_state();
+    content(
+        &model,
+        &Edit {
+            state,
+            ..Edit::default()
+        },
+    )
+}
+
+/// The same with two edits: one trims a table, and one does without it.
+#[cfg(test)]
+pub(crate) fn intact_edits() -> Vec<u8> {
+    let model = Model::new(&HotRapOptions::default());
+    let state = left_state();
+    let table = state.tables.first().expect("a table").clone();
+    let edit = |removed, trimmed| Edit {
+        state: State {
+            tables: Vec::new(),
+            ..state.clone()
+        },
+        removed,
+        trimmed,
+    };
+    let trimming = edit(Vec::new(), vec![(table.meta.id, table.meta.range.first)]);
+    let removing = edit(vec![table.meta.id], Vec::new());
+    let edits = [trimming, removing].map(|edit| content(&model, &edit));
+    [intact_state(), edits.join(&CUT[..])].join(&CUT[..])
+}
+
+#[cfg(test)]
+fn left_state() -> State {
+    let file = LEFT.iter().find(|(name, _)| name == NAME);
+    let (_, bytes) = file.expect("RALT leaves a state");
+    let found = super::state_file::StateFile::read(bytes, 0);
+    found.expect("a whole state").state
+}
+
+/// The part of an edit's record that an input holds.
+#[cfg(test)]
+fn content(model: &Model, edit: &Edit) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    edit.encode(model, &mut bytes);
+    bytes.split_off(SHARED_LEN)
 }
 
 /// What [`fuzz_state`] takes, well formed, with the largest numbers that fit.
@@ -240,8 +314,13 @@ pub(crate) fn largest_state() -> Vec<u8> {
         },
         ..State::default()
     };
-    let sealed = state.encode(DATABASE, &model);
-    State::content(&sealed).expect("a whole state").to_vec()
+    content(
+        &model,
+        &Edit {
+            state,
+            ..Edit::default()
+        },
+    )
 }
 
 /// What [`fuzz_records`] takes, with sound records.

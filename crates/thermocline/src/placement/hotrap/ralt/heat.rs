@@ -9,6 +9,7 @@ use super::shared::Shared;
 use crate::error::Result;
 use crate::ids::KeyspaceId;
 use crate::metrics::{HeatPoint, HeatReport, HotKey};
+use crate::sync::Arc;
 
 /// Bytes read from a run in one I/O.
 const READAHEAD: usize = 256 << 10;
@@ -52,7 +53,10 @@ impl Shared {
         let version = self.version.load_full();
         let now = self.now();
         let (model, keyspaces) = (self.model, self.keyspaces.load_full());
-        let mut merged = Merged::new(&version, keyspaces, model, READAHEAD, &[], |_, _| true)?;
+        let tables = version.numbered();
+        let tables = tables.map(|(level, table)| (level, Arc::clone(table)));
+        let tables = tables.collect();
+        let mut merged = Merged::new(tables, keyspaces, model, READAHEAD, &[])?;
         let mut hottest = BinaryHeap::new();
         // Records and bytes by rank, in small steps.
         let mut sizes: BTreeMap<i64, (u64, u64)> = BTreeMap::new();

@@ -5,7 +5,9 @@ use std::path::Path;
 
 use super::Ralt;
 use super::scoring::{Model, Moment};
-use super::state::{NAME, State, TableState};
+use super::state::{State, TableState};
+use super::state_file::StateFile;
+use super::state_log::NAME;
 use crate::error::{Error, Result};
 use crate::storage::{FileInfo, Medium};
 use crate::table::TableMeta;
@@ -81,9 +83,13 @@ impl Ralt {
             read => read?,
         };
         let mut problems = Vec::new();
-        let records = State::of_any(&bytes).map(|(state, model, database)| {
-            problems = lacking(&state, &files);
-            records(&state, &model, database)
+        // It does not matter which tier the tables are said to be on.
+        let found = StateFile::read(&bytes, 0).map_err(|bad| bad.what);
+        let records = found.and_then(|found| {
+            let model = found.scores.model();
+            let model = model.ok_or("its scoring is none of this build")?;
+            problems = lacking(&found.state, &files);
+            Ok(records(&found.state, &model, found.database))
         });
         Ok(Some(Inspected {
             bytes: bytes.len() as u64,

@@ -38,7 +38,8 @@ impl Ralt {
         let shared = &self.shared;
         let (version, now) = (shared.version.load(), shared.now());
         // A key may be in several tables. Its reads add up, its bytes do not.
-        let hot: u64 = version.tables().map(|table| table.hot).sum();
+        let (lowest, above) = version.sums();
+        let hot = lowest.hot + above.hot;
         let once = match hot {
             0 => 1.0,
             hot => version.hot_set() as f64 / hot as f64,

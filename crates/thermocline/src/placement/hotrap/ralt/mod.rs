@@ -6,8 +6,11 @@
 //! An access goes to a [`buffer`]. Full buffers become tables of level 0 ([`worker`]), which a
 //! [`pass`] over the key range merges down; a pass that evicts goes by thresholds that [`limits`]
 //! takes from the tables' [`histogram`]s. A [`record`] is in a form that time does not change
-//! ([`scoring`]). Readers take a [`version`]; [`state`] keeps the newest on disk.
+//! ([`scoring`]). Readers take a [`version`]; a log of edits keeps the newest on disk
+//! ([`state_log`]).
 
+#[cfg(feature = "experiments")]
+mod alone;
 mod buffer;
 mod close;
 mod copy;
@@ -18,8 +21,10 @@ mod flush;
 pub(crate) mod fuzz;
 mod heat;
 mod histogram;
+mod hot_filter;
 mod hot_keys;
 mod inspection;
+mod levels;
 mod limits;
 mod mass;
 mod open;
@@ -32,6 +37,8 @@ mod scoring;
 mod shared;
 mod sizes;
 mod state;
+mod state_file;
+mod state_log;
 #[cfg(test)]
 mod tests;
 mod version;
@@ -40,11 +47,14 @@ mod worker;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+#[cfg(feature = "experiments")]
+pub use alone::{RaltAlone, RaltWork};
+pub(crate) use hot_filter::HotFilter;
 pub(crate) use hot_keys::HotKeys;
 pub use inspection::AccessRecords;
 pub(crate) use mass::Mass;
 pub(crate) use removal::discard;
-pub(crate) use state::NAME as STATE;
+pub(crate) use state_log::NAME as STATE;
 
 use self::record::tracked_key;
 use self::shared::Shared;
@@ -101,8 +111,8 @@ impl Ralt {
     /// I/O errors.
     pub(crate) fn settings(medium: &dyn Medium, path: &Path) -> Result<Option<HotRapOptions>> {
         let log = medium.log_store(path, false);
-        match log.and_then(|log| log.read(state::NAME)) {
-            Ok(bytes) => Ok(state::settings(&bytes)),
+        match log.and_then(|log| log.read(STATE)) {
+            Ok(bytes) => Ok(state_file::settings(&bytes)),
             Err(Error::NotFound { .. }) => Ok(None),
             Err(error) => Err(error),
         }
@@ -115,7 +125,7 @@ impl Ralt {
     pub(crate) fn has_left_a_state(medium: &dyn Medium, path: &Path) -> Result<bool> {
         let log = medium.log_store(path, false);
         match log.and_then(|log| log.list()) {
-            Ok(files) => Ok(files.iter().any(|file| file.name == state::NAME)),
+            Ok(files) => Ok(files.iter().any(|file| file.name == STATE)),
             Err(Error::NotFound { .. }) => Ok(false),
             Err(error) => Err(error),
         }
@@ -221,6 +231,11 @@ impl Ralt {
     /// The hot keys in `range`, in order, as of now.
     pub(crate) fn hot_keys(&self, keyspace: KeyspaceId, range: &KeyRange) -> HotKeys {
         HotKeys::new(Arc::clone(&self.shared), keyspace, range)
+    }
+
+    /// Says of ascending keys in `range` whether they are hot, as [`Ralt::is_hot`] would now.
+    pub(crate) fn hot_filter(&self, keyspace: KeyspaceId, range: &KeyRange) -> HotFilter {
+        HotFilter::new(Arc::clone(&self.shared), keyspace, range)
     }
 
     /// Limits the hot set to `bytes` of keys and values, which the last fast level has room for,

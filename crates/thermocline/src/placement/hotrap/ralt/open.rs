@@ -10,6 +10,8 @@ use super::removal::{count_files, is_anothers, remove_files, remove_tables};
 use super::scoring::Model;
 use super::sizes::Sizes;
 use super::state::{self, Clock, State};
+use super::state_file::StateFile;
+use super::state_log::{NAME, StateLog, TEMPORARY};
 use super::version::{Tracked, Version};
 use crate::error::{Damaged, Error, Result};
 use crate::ids::{table_file_name, table_number};
@@ -21,8 +23,7 @@ pub(super) struct Opened {
     pub(super) files: Option<Files>,
     pub(super) version: Version,
     pub(super) clock: Clock,
-    /// Length of the state's file; 0 when there is none.
-    pub(super) state_len: u64,
+    pub(super) log: StateLog,
     pub(super) trouble: Option<String>,
 }
 
@@ -35,7 +36,7 @@ pub(super) fn open(parts: &RaltParts, sizes: &Sizes, model: &Model) -> Opened {
             ..Version::default()
         },
         clock: Clock::default(),
-        state_len: 0,
+        log: StateLog::default(),
         trouble: None,
     };
     let found = Files::new(parts, sizes);
@@ -69,7 +70,7 @@ pub(super) fn open(parts: &RaltParts, sizes: &Sizes, model: &Model) -> Opened {
         Ok(Some((version, clock, state_len))) => {
             opened.version = version;
             opened.clock = clock;
-            opened.state_len = state_len;
+            opened.log = StateLog::left(state_len);
         }
         Err(error) => {
             let error = error.of(Damaged::AccessRecords);
@@ -81,14 +82,14 @@ pub(super) fn open(parts: &RaltParts, sizes: &Sizes, model: &Model) -> Opened {
             }
         }
     }
-    if opened.state_len == 0 && !parts.reads_only {
+    if opened.log.len() == 0 && !parts.reads_only {
         // From the first opening on there is a state: if it is missing later, it was lost. So files
         // that are of no use go only when a new state is in force.
         let (clock, next_id) = (opened.clock, files.next_id());
         let state = State::of(&opened.version, clock, next_id, &parts.options);
-        let removed = match state.save(&files, &*files.log, model) {
-            Ok(len) => {
-                opened.state_len = len;
+        let removed = match StateLog::write(&files, &*files.log, model, state) {
+            Ok(log) => {
+                opened.log = log;
                 remove_tables(&*files.log, &files.fast)
             }
             // The first flush tries again.
@@ -103,12 +104,12 @@ pub(super) fn open(parts: &RaltParts, sizes: &Sizes, model: &Model) -> Opened {
         if let Err(error) = removed {
             // What is left would be in the way of new files.
             opened.trouble = Some(error.to_string());
-            files.fast.add_file_bytes(opened.state_len);
+            files.fast.add_file_bytes(opened.log.len());
             return opened;
         }
     }
     let tables = opened.version.tables().map(|table| table.meta.len);
-    let bytes = tables.sum::<u64>() + opened.state_len;
+    let bytes = tables.sum::<u64>() + opened.log.len();
     files.fast.add_file_bytes(bytes);
     opened.files = Some(files);
     opened
@@ -129,17 +130,17 @@ fn load(
     }
     let found = files.tier.tables.list()?;
     let numbers = || found.iter().filter_map(|file| table_number(&file.name));
-    if !found.iter().any(|file| file.name == state::NAME) {
+    if !found.iter().any(|file| file.name == NAME) {
         // A first state that a crash cut short counts for nothing.
         if !parts.reads_only {
-            files.log.remove(state::TEMPORARY)?;
+            files.log.remove(TEMPORARY)?;
         }
         if before != Some(PlacedBy::Hotness) && numbers().next().is_none() {
             return Ok(None);
         }
         return Err(missing(files.log.path()));
     }
-    let (state, state_len) = State::load(files, model)?;
+    let (state, state_len) = StateFile::load(files, model)?;
     let mut version = Version {
         limits: state.limits.reopened(sizes),
         duplicates: state.duplicates,
@@ -170,13 +171,13 @@ fn load(
             files.skip_ids(number + 1);
         }
     }
-    files.log.remove(state::TEMPORARY)?;
+    files.log.remove(TEMPORARY)?;
     Ok(Some((version, state.clock, state_len)))
 }
 
 /// A state was expected in the directory `dir`.
 fn missing(dir: &Path) -> Error {
-    let error = Error::corruption(dir.join(state::NAME), 0, "the file is missing");
+    let error = Error::corruption(dir.join(NAME), 0, "the file is missing");
     error.of(Damaged::AccessRecords)
 }
 

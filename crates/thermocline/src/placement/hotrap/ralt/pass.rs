@@ -1,15 +1,18 @@
 //! Merging of levels, slice by slice of the key range, so that each step is bounded in time and in
 //! the space that it needs beside its input (§3.2). Leveling and evictions are the same walk.
 
+use std::ops::RangeInclusive;
+
 use bytes::Bytes;
 
 use super::cursor::Merged;
 use super::files::{Space, Writer};
 use super::histogram::Bin;
+use super::levels::Placed;
 use super::limits::{EvictionRule, Limits};
 use super::reuse::Census;
 use super::sizes::Sizes;
-use super::version::{Tracked, Version};
+use super::version::{Change, Tracked, Version};
 use super::worker::Context;
 use crate::error::Result;
 use crate::ids::FileId;
@@ -56,6 +59,9 @@ pub(super) struct Pass {
     pub(super) census: Option<Census>,
     /// Bytes of input of one step; less after one found no space.
     step: u64,
+    /// Where the tables of sorted levels end that there were at the beginning, but for the last,
+    /// and how long they are: slices end there.
+    ends: Vec<(Bytes, u64)>,
     /// The last key of the slice before.
     done: Option<Bytes>,
 }
@@ -138,11 +144,12 @@ impl Pass {
             is_full,
             eviction: None,
             before: None,
-            above: version.split_sum(|table| table.histogram.hot_rap()).1,
+            above: version.sums().1.hot_rap,
             merged_away: 0,
             is_early: false,
             census: is_telling.then(|| Census::new(lowest, began.epoch)),
             step: sizes.step,
+            ends: ends_of(version, from.max(1)..=through),
             done: None,
         }
     }
@@ -154,11 +161,35 @@ impl Pass {
         less
     }
 
-    fn takes(&self, level: usize, table: &Tracked) -> bool {
-        let is_output = |done: &Bytes| level == self.to && table.meta.range.last <= *done;
-        (self.from..=self.through).contains(&level)
-            && (level > 0 || table.meta.id < self.began.below)
-            && !self.done.as_ref().is_some_and(is_output)
+    /// The tables of level 0 that it takes.
+    fn over_all<'a>(&self, version: &'a Version) -> impl Iterator<Item = &'a Arc<Tracked>> {
+        let level: &[Placed] = match self.from {
+            0 => version.level(0),
+            _ => &[],
+        };
+        let below = self.began.below;
+        let taken = level.iter().filter(move |table| table.meta.id < below);
+        taken.map(|table| &**table)
+    }
+
+    /// The tables, with their levels, of which there are records in the slice up to `end`: the last
+    /// one if there is no `end`. What ends in a slice before is output of it.
+    fn inputs(&self, version: &Version, end: Option<&Bytes>) -> Vec<(usize, Arc<Tracked>)> {
+        let begins = |table: &Tracked| end.is_none_or(|end| table.meta.range.first <= *end);
+        let over_all = self.over_all(version).filter(|table| begins(table));
+        let mut inputs: Vec<_> = over_all.map(|table| (0, Arc::clone(table))).collect();
+        for number in self.from.max(1)..=self.through.min(version.bottom()) {
+            let Some(level) = version.levels.get(number) else {
+                continue;
+            };
+            let behind = |done: &Bytes| level.first_ending_behind(done);
+            let from = self.done.as_ref().map_or(0, behind);
+            let tables = level.tables[from..]
+                .iter()
+                .take_while(|table| begins(table));
+            inputs.extend(tables.map(|table| (number, Arc::clone(table))));
+        }
+        inputs
     }
 
     /// Merges the next slice and has `install` put the outcome in force. Returns whether it was the
@@ -170,7 +201,7 @@ impl Pass {
     pub(super) fn step(
         &mut self,
         context: &Context<'_>,
-        install: impl FnOnce(Version, Vec<Arc<Tracked>>) -> Result<()>,
+        install: impl FnOnce(Version, Change) -> Result<()>,
     ) -> Result<bool> {
         let Context {
             files,
@@ -181,17 +212,7 @@ impl Pass {
             outlook,
         } = *context;
         let end = self.slice_end(version)?;
-        let in_slice = |level: usize, table: &Tracked| {
-            let begins = end
-                .as_ref()
-                .is_none_or(|end| table.meta.range.first <= *end);
-            begins && self.takes(level, table)
-        };
-        let inputs: Vec<(usize, Arc<Tracked>)> = version
-            .numbered()
-            .filter(|(level, table)| in_slice(*level, table))
-            .map(|(level, table)| (level, Arc::clone(table)))
-            .collect();
+        let inputs = self.inputs(version, end.as_ref());
         // A slice takes a part of each table of level 0, since each is over the whole range. Asking
         // for the space of whole tables would be refused the more often, the more of them wait.
         let part = |(_, table): &(usize, Arc<Tracked>)| {
@@ -205,7 +226,7 @@ impl Pass {
         let (limits, epoch) = (version.limits, self.began.epoch);
         let mut writer = Writer::new(files, *model, limits, outlook, epoch, self.to, space)?;
         let keyspaces = Arc::clone(keyspaces);
-        let mut merged = Merged::new(version, keyspaces, *model, READAHEAD, &[], in_slice)?;
+        let mut merged = Merged::new(inputs.clone(), keyspaces, *model, READAHEAD, &[])?;
         merged.census = self.census.map(|census| census.anew());
         while let Some((key, record)) = merged.next(end.as_deref())? {
             let evicted = self.eviction.is_some_and(|(rule, _)| {
@@ -217,15 +238,14 @@ impl Pass {
         }
         let (away, census) = (merged.merged_away, merged.census);
         drop(merged);
+        let mut change = consumed(inputs, end.as_ref())?;
+        change.added = writer.finish()?;
         let mut next = version.clone();
-        let removed = consume(&mut next, inputs, end.as_ref())?;
-        for table in writer.finish()? {
-            next.insert(self.to, table);
-        }
+        next.apply(&change);
         if end.is_none() {
             self.conclude(&mut next, sizes, away);
         }
-        match install(next, removed) {
+        match install(next, change) {
             // Before the new state was in force, nothing named the new tables.
             Err(error) if error.may_pass() => return Err(error),
             Err(error) => {
@@ -246,23 +266,13 @@ impl Pass {
     /// Where the next slice ends; `None` when it is the last. Slices end with tables of sorted
     /// levels; those of level 0, each over the whole range, are few.
     fn slice_end(&self, version: &Version) -> Result<Option<Bytes>> {
-        let taken = |(level, table): &(usize, &Arc<Tracked>)| self.takes(*level, table);
-        let (sorted, over_all): (Vec<_>, Vec<_>) = version
-            .numbered()
-            .filter(taken)
-            .partition(|(level, _)| *level > 0);
-        let mut ends: Vec<(&Bytes, u64)> = sorted
-            .iter()
-            .map(|(_, table)| (&table.meta.range.last, table.meta.len))
-            .collect();
-        ends.sort_unstable();
-        ends.pop();
+        let done = |(end, _): &(Bytes, u64)| self.done.as_ref().is_some_and(|done| end <= done);
+        let from = self.ends.partition_point(done);
         let mut bytes = 0;
-        for (end, len) in ends {
+        for (end, len) in &self.ends[from..] {
             bytes += len;
-            let parts = over_all
-                .iter()
-                .map(|(_, table)| table.bytes_through(Some(end)));
+            let over_all = self.over_all(version);
+            let parts = over_all.map(|table| table.bytes_through(Some(end)));
             if bytes + parts.sum::<Result<u64>>()? >= self.step {
                 return Ok(Some(end.clone()));
             }
@@ -282,6 +292,18 @@ impl Pass {
     }
 }
 
+/// Where the tables of `levels` end, but for the last, and how long they are.
+fn ends_of(version: &Version, levels: RangeInclusive<usize>) -> Vec<(Bytes, u64)> {
+    let tables = levels
+        .take_while(|level| *level <= version.bottom())
+        .flat_map(|level| version.level(level));
+    let ends = tables.map(|table| (table.meta.range.last.clone(), table.meta.len));
+    let mut ends: Vec<_> = ends.collect();
+    ends.sort_unstable();
+    ends.pop();
+    ends
+}
+
 /// The most bytes that `bytes` of input come to. One more read makes more records hot than when the
 /// input was written, so that some are marked that were not (I8). A record has 19 bytes at least,
 /// and a mark less than three. While all records are hot, none is marked.
@@ -299,30 +321,16 @@ fn sizes_of<'a>(bins: impl Iterator<Item = &'a Bin>) -> (u64, u64) {
     })
 }
 
-/// Takes the records up to `end`, or all, out of `inputs`. Returns the tables that are left without
-/// any.
-fn consume(
-    version: &mut Version,
-    inputs: Vec<(usize, Arc<Tracked>)>,
-    end: Option<&Bytes>,
-) -> Result<Vec<Arc<Tracked>>> {
-    let mut removed = Vec::new();
-    for (level, table) in inputs {
-        let same = |other: &&mut Arc<Tracked>| other.meta.id == table.meta.id;
+/// What becomes of `inputs` when their records up to `end`, or all, are in another table.
+fn consumed(inputs: Vec<(usize, Arc<Tracked>)>, end: Option<&Bytes>) -> Result<Change> {
+    let mut change = Change::default();
+    for (_, table) in inputs {
         match end {
             Some(end) if table.meta.range.last > *end => {
-                let trimmed = Arc::new(table.trimmed(end.clone())?);
-                if let Some(place) = version.levels.iter_mut().flatten().find(same) {
-                    *place = trimmed;
-                }
+                change.trimmed.push(Arc::new(table.trimmed(end.clone())?));
             }
-            _ => {
-                if let Some(tables) = version.levels.get_mut(level) {
-                    tables.retain(|other| other.meta.id != table.meta.id);
-                }
-                removed.push(table);
-            }
+            _ => change.removed.push(table),
         }
     }
-    Ok(removed)
+    Ok(change)
 }

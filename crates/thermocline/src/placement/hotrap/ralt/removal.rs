@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::state::{NAME, TEMPORARY};
+use super::state_log::{NAME, TEMPORARY};
 use crate::error::{Error, Result};
 use crate::ids::table_number;
 use crate::storage::{LogStore, Medium};

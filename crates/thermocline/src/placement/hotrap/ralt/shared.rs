@@ -71,6 +71,11 @@ impl Shared {
             parts.fast.capacity(),
             parts.fast.planned_bytes(),
         );
+        Self::with_sizes(parts, sizes)
+    }
+
+    /// As [`Shared::open`], with sizes that need not follow from the tier's.
+    pub(super) fn with_sizes(parts: RaltParts, sizes: Sizes) -> Self {
         let model = Model::new(&parts.options);
         let opened = open::open(&parts, &sizes, &model);
         // Keyspaces may have been dropped before: no state says so.
@@ -94,9 +99,9 @@ impl Shared {
             stopped: AtomicBool::new(opened.files.is_none()),
             files: opened.files,
             damaged: AtomicBool::new(false),
-            state_len: AtomicU64::new(opened.state_len),
+            state_len: AtomicU64::new(opened.log.len()),
             trouble: Mutex::new(opened.trouble),
-            worker: Mutex::new(Worker::new(opened.state_len)),
+            worker: Mutex::new(Worker::new(opened.log)),
             retired: Mutex::default(),
             evictions: AtomicU64::new(0),
         };

@@ -12,6 +12,17 @@ pub(super) const LEVEL0_TABLES: usize = 8;
 /// a record was read once, and until then everything that is read is promoted.
 pub(super) const FIRST_TABLES: usize = 2;
 
+/// The most bytes of what a flush takes in, and of a table.
+///
+/// Both grow with the fast tier, and with them what a level holds: so access records go through as
+/// few levels, and are written as often, however large the tier is. And both are in memory while
+/// they are written: what one flush sorts, as much again that waits meanwhile (`backlog`), and what
+/// a table knows of each of its records. That is 460 MB at most.
+const MOST_AT_ONCE: u64 = 64 << 20;
+
+/// A tier without a capacity may be of any size: it has buffers as one of so many bytes.
+const UNLIMITED_AS: u64 = 2 << 30;
+
 /// By how much each level is larger than the one above (§3.2).
 const LEVEL_RATIO: u64 = 10;
 
@@ -29,6 +40,8 @@ pub(super) struct Sizes {
     pub(super) block: usize,
     /// Input of one step of a merge.
     pub(super) step: u64,
+    /// Edits of so few bytes stay in the state's file, however short it is otherwise.
+    pub(super) few_edits: u64,
     /// γ: a time slice.
     pub(super) slice: u64,
     /// L_hs and R_hs, between which the hot set's limit stays.
@@ -58,18 +71,23 @@ impl Sizes {
     pub(super) fn new(options: &HotRapOptions, capacity: u64, planned: u64) -> Self {
         let part = |of: u64, fraction: f64| (of as f64 * fraction) as u64;
         let share = |fraction: f64| part(planned, fraction);
-        let flush = (capacity / 500).clamp(4 << 10, 4 << 20);
-        let table = (capacity / 400).clamp(16 << 10, 4 << 20);
+        let sized = match capacity {
+            u64::MAX => UNLIMITED_AS,
+            capacity => capacity,
+        };
+        let flush = (sized / 500).clamp(4 << 10, MOST_AT_ONCE);
+        let table = (sized / 400).clamp(16 << 10, MOST_AT_ONCE);
         let hot_set_max = share(options.hot_set_max);
         let physical_min = 4 * flush;
         let physical_initial = share(options.ralt_initial).max(physical_min);
         Self {
             flush,
-            backlog: (4 * flush).max(32 << 10),
+            backlog: (4 * flush).clamp(32 << 10, 2 * MOST_AT_ONCE),
             chunk: (flush as usize / 32).clamp(512, 64 << 10),
             table,
             block: (table as usize / 32).clamp(512, 8 << 10),
             step: 4 * table,
+            few_edits: flush / 4,
             slice: part(capacity, options.slice).max(1),
             hot_set_min: share(options.hot_set_min),
             hot_set_max,
@@ -80,6 +98,33 @@ impl Sizes {
             physical_max: physical_initial.max(planned / 4),
             physical_most: capacity / 4 * 3,
             unmerged: flush * LEVEL0_TABLES as u64,
+        }
+    }
+
+    /// The same for one of `parts` of the table, with as many records fewer: there are as many
+    /// tables, levels and slices as in the whole.
+    #[cfg(feature = "experiments")]
+    pub(super) fn one_of(self, parts: u64) -> Self {
+        let chunk = (self.chunk as u64 / parts).max(512) as usize;
+        let table = self.table / parts;
+        Self {
+            flush: self.flush / parts,
+            backlog: self.backlog / parts,
+            chunk,
+            table,
+            block: self.block.min(table as usize / 32).max(512),
+            step: self.step / parts,
+            few_edits: self.few_edits,
+            slice: (self.slice / parts).max(1),
+            hot_set_min: self.hot_set_min / parts,
+            hot_set_max: self.hot_set_max / parts,
+            unstable: self.unstable / parts,
+            hot_set_initial: self.hot_set_initial / parts,
+            physical_initial: self.physical_initial / parts,
+            physical_min: self.physical_min / parts,
+            physical_max: self.physical_max / parts,
+            physical_most: self.physical_most / parts,
+            unmerged: self.unmerged / parts,
         }
     }
 

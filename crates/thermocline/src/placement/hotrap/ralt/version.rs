@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use bytes::Bytes;
 
 use super::histogram::{Bin, Histogram};
+use super::levels::{Levels, Placed, Sums};
 use super::limits::Limits;
 use super::record::{split_key, tracked_key};
 use super::sizes::LEVEL0_TABLES;
@@ -96,13 +97,13 @@ impl Tracked {
     }
 
     /// Whether records of one key may be seen here and in one of `others`, which are in key order.
-    fn meets_any(&self, others: &[Arc<Tracked>]) -> bool {
+    pub(super) fn meets_any(&self, others: &[Placed]) -> bool {
         let at = others.partition_point(|other| !self.begins_by(&other.meta.range.last));
         let other = others.get(at);
         other.is_some_and(|other| other.begins_by(&self.meta.range.last))
     }
 
-    fn may_be_hot(&self, key: &[u8]) -> Result<bool> {
+    pub(super) fn may_be_hot(&self, key: &[u8]) -> Result<bool> {
         Ok(self.meets(key, key) && self.table.may_contain(key)?)
     }
 
@@ -127,6 +128,10 @@ impl Tracked {
     /// several ranges begin or end counts for the last of them alone, so that ranges beside each
     /// other add up to the whole.
     fn hot_part(&self, first: &[u8], end: &[u8]) -> Result<u64> {
+        let range = &self.meta.range;
+        if first <= &range.first[..] && &range.last[..] < end {
+            return Ok(self.hot);
+        }
         let from = |key: &[u8]| match &self.trim {
             Some(trim) if key < &trim[..] => self.table.weight_before(trim),
             _ => self.table.weight_before(key),
@@ -135,11 +140,19 @@ impl Tracked {
     }
 }
 
+/// What one step of work does to the tables.
+#[derive(Debug, Default)]
+pub(super) struct Change {
+    pub(super) removed: Vec<Arc<Tracked>>,
+    /// As they are from now on.
+    pub(super) trimmed: Vec<Arc<Tracked>>,
+    pub(super) added: Vec<Arc<Tracked>>,
+}
+
 /// The tables of one moment, with the limits and thresholds in force.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Version {
-    /// Level 0, newest table first; then levels in key order without overlap.
-    pub(super) levels: Vec<Vec<Arc<Tracked>>>,
+    pub(super) levels: Levels,
     pub(super) limits: Limits,
     /// The share of the records above the lowest level that lie in the lowest level, too, as the
     /// last merge into it found.
@@ -149,21 +162,7 @@ pub(super) struct Version {
 impl Version {
     /// Every table.
     pub(super) fn tables(&self) -> impl Iterator<Item = &Arc<Tracked>> {
-        self.levels.iter().flatten()
-    }
-
-    /// What it has of the keys in `first..=last`: files of other tables need not stay for whoever
-    /// holds that.
-    pub(super) fn within(&self, first: &[u8], last: &[u8]) -> Self {
-        let meeting = |tables: &Vec<Arc<Tracked>>| -> Vec<Arc<Tracked>> {
-            let meets = |table: &&Arc<Tracked>| table.meets(first, last);
-            tables.iter().filter(meets).cloned().collect()
-        };
-        Self {
-            levels: self.levels.iter().map(meeting).collect(),
-            limits: self.limits,
-            duplicates: self.duplicates,
-        }
+        self.numbered().map(|(_, table)| table)
     }
 
     /// The bins of every table.
@@ -172,8 +171,8 @@ impl Version {
     }
 
     /// The tables of a level, none where there is no such level.
-    pub(super) fn level(&self, number: usize) -> &[Arc<Tracked>] {
-        self.levels.get(number).map_or(&[], Vec::as_slice)
+    pub(super) fn level(&self, number: usize) -> &[Placed] {
+        self.levels.get(number).map_or(&[], |level| &level.tables)
     }
 
     /// Whether as many tables wait in level 0 as are merged at once. Every question asks each of
@@ -184,66 +183,52 @@ impl Version {
 
     /// Bytes of the files of a level.
     pub(super) fn level_bytes(&self, number: usize) -> u64 {
-        self.level(number).iter().map(|table| table.meta.len).sum()
+        self.levels.get(number).map_or(0, |level| level.bytes)
     }
 
     /// The lowest level that holds a table.
     pub(super) fn bottom(&self) -> usize {
-        let last = self.levels.iter().rposition(|level| !level.is_empty());
-        last.unwrap_or(0)
+        self.levels.bottom()
     }
 
     /// Every table, with its level.
     pub(super) fn numbered(&self) -> impl Iterator<Item = (usize, &Arc<Tracked>)> {
         let levels = self.levels.iter().enumerate();
-        levels.flat_map(|(level, tables)| tables.iter().map(move |table| (level, table)))
-    }
-
-    /// Whether a table of level `level` is one of the lowest run: the tables whose keys lie in no
-    /// level below. While a walk takes that run to another level, a part of it lies in each of the
-    /// two levels.
-    fn is_lowest(&self, level: usize, table: &Tracked) -> bool {
-        if level > 0 {
-            let mut below = self.levels.iter().skip(level + 1);
-            return !below.any(|tables| table.meets_any(tables));
-        }
-        // If no table lies below level 0, the lowest run is the oldest table.
-        let oldest = self.level(0).last().map(|oldest| oldest.meta.id);
-        self.bottom() == 0 && oldest == Some(table.meta.id)
+        levels.flat_map(|(level, of)| of.tables.iter().map(move |table| (level, &**table)))
     }
 
     /// The tables whose records are all of different keys: the lowest sorted run.
     pub(super) fn lowest_run(&self) -> impl Iterator<Item = &Arc<Tracked>> {
-        let lowest = move |(level, table): &(usize, &Arc<Tracked>)| self.is_lowest(*level, table);
-        self.numbered().filter(lowest).map(|(_, table)| table)
+        self.of_lowest_run(true)
     }
 
     /// The tables above the lowest run.
     pub(super) fn above_lowest(&self) -> impl Iterator<Item = &Arc<Tracked>> {
-        let above = move |(level, table): &(usize, &Arc<Tracked>)| !self.is_lowest(*level, table);
-        self.numbered().filter(above).map(|(_, table)| table)
+        self.of_lowest_run(false)
+    }
+
+    fn of_lowest_run(&self, is_lowest: bool) -> impl Iterator<Item = &Arc<Tracked>> {
+        let tables = self.levels.iter().flat_map(|level| &level.tables);
+        let tables = tables.filter(move |table| table.is_lowest == is_lowest);
+        tables.map(|table| &**table)
     }
 
     /// The highest level from which on down there is nothing but the lowest run; 0 if no table lies
     /// below level 0.
     pub(super) fn lowest_level(&self) -> usize {
-        let is_part = |level: &usize| {
-            let mut tables = self.level(*level).iter();
-            tables.all(|table| self.is_lowest(*level, table))
-        };
+        let is_part = |level: &usize| self.levels.is_lowest_run(*level);
         let parts = (1..=self.bottom()).rev().take_while(is_part);
         parts.last().unwrap_or(0)
     }
 
     /// Whether no key lies in two tables.
     pub(super) fn is_one_run(&self) -> bool {
-        self.above_lowest().next().is_none()
+        (0..=self.bottom()).all(|level| self.levels.is_lowest_run(level))
     }
 
     /// Sums over the lowest run, and over all that lies above it.
-    pub(super) fn split_sum(&self, of: impl Fn(&Tracked) -> u64) -> (u64, u64) {
-        let lowest = self.lowest_run().map(|table| of(table)).sum();
-        (lowest, self.above_lowest().map(|table| of(table)).sum())
+    pub(super) fn sums(&self) -> (Sums, Sums) {
+        (self.levels.lowest, self.levels.above)
     }
 
     /// How much of what lies above the lowest run does not lie in the lowest run already.
@@ -258,13 +243,14 @@ impl Version {
 
     /// About the HotRAP size of all hot records; exact when there is one run.
     pub(super) fn hot_set(&self) -> u64 {
-        let (lowest, above) = self.split_sum(|table| table.hot);
-        lowest + (above as f64 * self.new_share()) as u64
+        let (lowest, above) = self.sums();
+        lowest.hot + (above.hot as f64 * self.new_share()) as u64
     }
 
     /// Bytes of all files.
     pub(super) fn physical(&self) -> u64 {
-        self.tables().map(|table| table.meta.len).sum()
+        let (lowest, above) = self.sums();
+        lowest.physical + above.physical
     }
 
     /// Whether a key, as tables hold it, is hot. Filters only.
@@ -292,8 +278,8 @@ impl Version {
             }
         }
         for level in self.levels.iter().skip(1) {
-            let at = level.partition_point(|table| &table.meta.range.last[..] < key);
-            if let Some(table) = level.get(at)
+            let at = level.first_ending_at(key);
+            if let Some(table) = level.tables.get(at)
                 && says(table)?
             {
                 return Ok(true);
@@ -309,18 +295,26 @@ impl Version {
         &'a self,
         first: &'a [u8],
         last: &'a [u8],
-    ) -> impl Iterator<Item = (usize, &'a Arc<Tracked>)> {
+    ) -> impl Iterator<Item = (usize, &'a Placed)> {
         let levels = self.levels.iter().enumerate();
-        levels.flat_map(move |(level, tables)| {
-            let from = match level {
+        levels.flat_map(move |(number, level)| {
+            let from = match number {
                 0 => 0,
-                _ => tables.partition_point(|table| &table.meta.range.last[..] < first),
+                _ => level.first_ending_at(first),
             };
-            let meets =
-                move |table: &&Arc<Tracked>| level == 0 || &table.meta.range.first[..] <= last;
-            let tables = tables[from..].iter().take_while(meets);
-            tables.map(move |table| (level, table))
+            let meets = move |table: &&Placed| number == 0 || &table.meta.range.first[..] <= last;
+            let tables = level.tables[from..].iter().take_while(meets);
+            tables.map(move |table| (number, table))
         })
+    }
+
+    /// The tables where a record of a key in `first..=last` may be seen, with their levels: files
+    /// of other tables need not stay for whoever holds these.
+    pub(super) fn within(&self, first: &[u8], last: &[u8]) -> Vec<(usize, Arc<Tracked>)> {
+        let meeting = self.meeting(first, last);
+        let meeting = meeting.filter(|(_, table)| table.meets(first, last));
+        let tables = meeting.map(|(level, table)| (level, Arc::clone(table)));
+        tables.collect()
     }
 
     /// About the HotRAP size of the hot records with keys in `first..=last`.
@@ -351,30 +345,34 @@ impl Version {
         of: impl Fn(&Tracked) -> Result<u64>,
     ) -> Result<u64> {
         let (mut lowest, mut above) = (0, 0);
-        for (level, table) in self.meeting(first, last) {
+        for (_, table) in self.meeting(first, last) {
             // A part counts for no more than the whole table weighs: the index's numbers were not
             // checked, and have to add up.
             match of(table)?.min(table.hot) {
                 0 => {}
-                bytes if self.is_lowest(level, table) => lowest += bytes,
+                bytes if table.is_lowest => lowest += bytes,
                 bytes => above += bytes,
             }
         }
         Ok(lowest + (above as f64 * self.new_share()) as u64)
     }
 
+    /// Takes a step of work in.
+    pub(super) fn apply(&mut self, change: &Change) {
+        let level_of = |table: &Arc<Tracked>| usize::from(table.meta.level);
+        for table in &change.removed {
+            self.levels.remove(level_of(table), table);
+        }
+        for table in &change.trimmed {
+            self.levels.replace(level_of(table), Arc::clone(table));
+        }
+        for table in &change.added {
+            self.insert(level_of(table), Arc::clone(table));
+        }
+    }
+
     /// Puts a table into its level: on top of level 0, in key order below.
     pub(super) fn insert(&mut self, level: usize, table: Arc<Tracked>) {
-        if self.levels.len() <= level {
-            self.levels.resize_with(level + 1, Vec::new);
-        }
-        let Some(tables) = self.levels.get_mut(level) else {
-            return;
-        };
-        let at = match level {
-            0 => 0,
-            _ => tables.partition_point(|other| other.meta.range.last < table.meta.range.last),
-        };
-        tables.insert(at, table);
+        self.levels.insert(level, table);
     }
 }

@@ -10,6 +10,7 @@ use super::reuse::Reuse;
 use super::scoring::Model;
 use super::shared::Shared;
 use super::sizes::{FIRST_TABLES, LEVEL0_TABLES, Sizes};
+use super::state_log::StateLog;
 use super::version::Version;
 use crate::error::{Error, Result};
 use crate::ids::KeyspaceId;
@@ -33,8 +34,8 @@ pub(super) struct Context<'a> {
 #[derive(Debug, Default)]
 pub(super) struct Worker {
     pub(super) pass: Option<Pass>,
-    /// Length of the state on disk; 0 when there is none.
-    pub(super) state_len: u64,
+    /// The state on disk.
+    pub(super) log: StateLog,
     pub(super) flushes: u64,
     /// Slices of merges that come before the next flush.
     pub(super) slices_owed: usize,
@@ -63,10 +64,10 @@ pub(super) struct Evicted {
 }
 
 impl Worker {
-    /// With a state of `state_len` bytes on disk.
-    pub(super) fn new(state_len: u64) -> Self {
+    /// With the state `log` on disk.
+    pub(super) fn new(log: StateLog) -> Self {
         Self {
-            state_len,
+            log,
             ..Self::default()
         }
     }
@@ -190,8 +191,8 @@ impl Shared {
             keyspaces: &keyspaces,
             outlook: self.outlook(&worker.reuse),
         };
-        pass.step(&context, |next, removed| {
-            self.install(files, worker, next, removed)
+        pass.step(&context, |next, change| {
+            self.install(files, worker, next, change)
         })
     }
 
@@ -348,19 +349,17 @@ impl Shared {
             // eviction would keep those, and let others go. There is one such merge for each
             // eviction. Else it would always be due again where keyspaces come and go all the time.
             let is_clean = worker.cleaned || worker.drops == self.drops.load(Ordering::Relaxed);
-            let (hot, hot_above) = version.split_sum(|table| table.hot);
-            let (physical, physical_above) = version.split_sum(|table| table.meta.len);
-            let certain = hot > hot_limit || physical > version.limits.physical;
-            let few = hot_above <= hot / 10 && physical_above <= physical / 10;
+            let (lowest, above) = version.sums();
+            let certain = lowest.hot > hot_limit || lowest.physical > version.limits.physical;
+            let few = above.hot <= lowest.hot / 10 && above.physical <= lowest.physical / 10;
             let is_merged = certain || few || worker.merged || version.is_one_run();
             return Some(match is_clean && is_merged {
                 true => Due::Eviction,
                 false => Due::Merge,
             });
         }
-        let below: u64 = (1..version.levels.len())
-            .map(|level| version.level_bytes(level))
-            .sum();
+        let levels = 1..=version.bottom();
+        let below: u64 = levels.clone().map(|level| version.level_bytes(level)).sum();
         let is_first = version.is_young() && below < self.sizes.unmerged;
         let waiting = version.level(0).len();
         if is_first && waiting >= FIRST_TABLES {
@@ -370,7 +369,8 @@ impl Shared {
             return Some(Due::Leveling(0));
         }
         let full = |level: &usize| version.level_bytes(*level) > self.sizes.level_target(*level);
-        (1..version.levels.len()).find(full).map(Due::Leveling)
+        let mut levels = levels;
+        levels.find(full).map(Due::Leveling)
     }
 
     /// Ends all writing: it is not known what the disk holds (I9). What RALT knows stays in use.

@@ -1,9 +1,15 @@
 //! Which records may enter the promotion cache: each equals the newest version below level f (I6).
 
+use crate::cache::LARGE_BUFFER;
 use crate::error::Error;
+use crate::key::Kind;
 use crate::metrics::Refusal;
 use crate::placement::hotrap::promotion::FrozenPromotion;
+use crate::placement::hotrap::promotion::gate::PromotionGate;
+use crate::read::Superversion;
+use crate::record::Record;
 use crate::testing::scene::{F, KEYS, SLOW, Scene, everything, model, options};
+use crate::value::Value;
 
 /// Writes `k05` anew, or deletes it, and brings that to level f.
 fn supersede(scene: &Scene, is_delete: bool) {
@@ -315,4 +321,35 @@ fn what_is_admitted_is_read_again_without_the_slow_device() {
     assert_eq!(again.hits.tier, [0, 1]);
     assert_eq!(again.hits.without_slow_device, 3);
     assert_eq!(again.tiers[1].read_ops(), first.tiers[1].read_ops());
+}
+
+/// A value as long as all of the cache was copied into it, under the lock that every read of the
+/// slow tier takes, and nothing else had room there.
+#[test]
+fn a_large_value_may_take_an_eighth_of_the_cache() {
+    let scene = Scene::with_old(&KEYS);
+    let (seen, seq) = (scene.tree().pin(), scene.engine().visible());
+    let most = 8 << 20;
+    let admit = |key: &str, len: usize| {
+        let record = Record {
+            seq: 1,
+            kind: Kind::Put,
+            value: Value::new(vec![0; len].into()),
+        };
+        let gate = &scene.tree().placed.gate;
+        gate.admit(&seen, seq, (key.as_bytes(), &record), most)
+    };
+    assert!(admit("an eighth", 1 << 20).is_ok());
+    assert_eq!(admit("more", (1 << 20) + 1), Err(Refusal::Full));
+    // Of a small cache, values take all that is not called large.
+    let most = 64 << 10;
+    let record = Record {
+        seq: 1,
+        kind: Kind::Put,
+        value: Value::new(vec![0; LARGE_BUFFER - 1].into()),
+    };
+    let gate = PromotionGate::default();
+    let mut unseen = Superversion::clone(&seen);
+    unseen.waiting = gate.view();
+    assert!(gate.admit(&unseen, seq, (b"k", &record), most).is_ok());
 }

@@ -4,7 +4,7 @@ use super::eviction::{VALUE, of};
 use super::*;
 use crate::inspect::beside::Beside;
 use crate::inspect::report;
-use crate::placement::hotrap::ralt::state::NAME;
+use crate::placement::hotrap::ralt::state_log::NAME;
 use crate::storage::LogStore;
 use crate::sync::Mutex;
 

@@ -3,9 +3,11 @@
 use super::eviction::{VALUE, check_limits, of};
 use super::reopening::{closed, reopen_expecting};
 use super::*;
+use xxhash_rust::xxh3::xxh3_64;
+
 use crate::coding::put_varint;
 use crate::placement::hotrap::ralt::scoring::Model;
-use crate::placement::hotrap::ralt::state::{self, State};
+use crate::placement::hotrap::ralt::state_log::NAME;
 
 #[test]
 fn forgotten_keyspaces_are_cold_at_once_and_gone_after_a_merge() {
@@ -145,7 +147,7 @@ fn keyspaces_that_come_and_go_leave_nothing_behind() {
     let (memory, fixture) = closed();
     let state_len = || {
         let log = memory.log_store(&dir(), true).unwrap();
-        log.read(state::NAME).unwrap().len()
+        log.read(NAME).unwrap().len()
     };
     let before = state_len();
     for keyspace in 1000..2000 {
@@ -162,20 +164,24 @@ fn keyspaces_that_come_and_go_leave_nothing_behind() {
 /// dropped.
 #[test]
 fn a_state_that_names_dropped_keyspaces_is_read_and_they_are_not_missed() {
-    let mut content = Vec::new();
+    let mut bytes = b"TCLNRALT\x02\0\0\0".to_vec();
+    bytes.extend_from_slice(&DATABASE.to_le_bytes());
+    let model = Model::new(&HotRapOptions::default());
+    for float in [model.decay, model.epochs_per_tick] {
+        bytes.extend_from_slice(&float.to_le_bytes());
+    }
     // Where the last eviction ended, the share of duplicates, and eight ranks.
     for _ in 0..10 {
-        content.extend_from_slice(&0f64.to_le_bytes());
+        bytes.extend_from_slice(&0f64.to_le_bytes());
     }
     // Scoring, limits, evictions, epoch, slice and next table; two keyspaces; no table.
     for number in [0, 1000, 1000, 0, 0, 7, 1, 2, 3, 300, 0] {
-        put_varint(&mut content, number);
+        put_varint(&mut bytes, number);
     }
-    let model = Model::new(&HotRapOptions::default());
+    bytes.extend_from_slice(&xxh3_64(&bytes).to_le_bytes());
     let memory = Memory::new();
     let log = memory.log_store(&dir(), true).unwrap();
-    let bytes = State::sealed(DATABASE, &model, &content);
-    log.create(state::NAME).unwrap().append(&bytes).unwrap();
+    log.create(NAME).unwrap().append(&bytes).unwrap();
     let fixture = reopen_expecting(&memory);
     assert_eq!(fixture.ralt.trouble(), None);
     assert_eq!(fixture.ralt.metrics().tick, 7);

@@ -10,6 +10,7 @@ mod outlook;
 mod reopening;
 mod sessions;
 mod simulation;
+mod state_log;
 mod weights;
 
 use std::ops::Range;
@@ -125,6 +126,7 @@ impl Fixture {
         while self.ralt.work() {
             steps += 1;
             assert!(steps < 10_000, "the work does not end");
+            assert!(self.ralt.shared.version.load().levels.is_kept_up());
         }
     }
 

@@ -4,7 +4,8 @@ use super::*;
 use crate::ids::table_number;
 use crate::placement::hotrap::ralt::limits::Limits;
 use crate::placement::hotrap::ralt::scoring::Model;
-use crate::placement::hotrap::ralt::state::{self, Clock, State};
+use crate::placement::hotrap::ralt::state::{Clock, State};
+use crate::placement::hotrap::ralt::state_log::{NAME, TEMPORARY, encode};
 use crate::storage::{CrashStyle, Fault, Faulty, Memory, Operation};
 
 /// A store that was read from, evicted once, and closed.
@@ -63,7 +64,7 @@ pub(super) fn assert_begun_anew(fixture: &Fixture, what: &str) {
     assert!(fixture.is_young(), "{what}");
     let files = fixture.medium.log_store(&dir(), true).unwrap().list();
     let files: Vec<String> = files.unwrap().into_iter().map(|f| f.name).collect();
-    assert_eq!(files, [state::NAME], "{what}");
+    assert_eq!(files, [NAME], "{what}");
     assert_eq!(fixture.fast.file_bytes(), fixture.bytes_on_disk(), "{what}");
     (0..50).for_each(|number| fixture.read(3, number, 200));
     fixture.flush();
@@ -163,7 +164,7 @@ fn what_a_crash_left_of_a_removal_is_no_trouble_and_not_used() {
         let after = reopen_after(PlacedBy::Level, &left);
         assert_eq!(after.ralt.trouble(), None, "{gone}");
         assert!(after.is_young() && !after.ralt.is_hot(3, &key(5)));
-        assert_eq!(names(&left), [state::NAME], "{gone}");
+        assert_eq!(names(&left), [NAME], "{gone}");
         let next = after.ralt.shared.files.as_ref().unwrap().next_id();
         assert!(next > highest.unwrap_or(0), "{gone}");
         after.ralt.close();
@@ -218,16 +219,13 @@ fn orphans_are_removed_and_their_numbers_not_used_again() {
         .unwrap()
         .append(b"orphan")
         .unwrap();
-    log.create(state::TEMPORARY)
-        .unwrap()
-        .append(b"half")
-        .unwrap();
+    log.create(TEMPORARY).unwrap().append(b"half").unwrap();
     let after = reopen(&memory);
     assert_eq!(after.ralt.trouble(), None);
     assert!(
         !names(&memory)
             .iter()
-            .any(|name| name == "00009999.sst" || name == state::TEMPORARY)
+            .any(|name| name == "00009999.sst" || name == TEMPORARY)
     );
     assert!(after.ralt.shared.files.as_ref().unwrap().next_id() > 9999);
 }
@@ -511,9 +509,9 @@ fn a_state_of_numbers_that_nothing_can_be_added_to_means_beginning_anew() {
         ),
     ];
     for (what, state) in states {
-        let bytes = state.encode(DATABASE, &model);
+        let bytes = encode(DATABASE, 1, &model, state).unwrap();
         let left = copy(&memory, |name, content| match name {
-            state::NAME => Some(bytes.clone()),
+            NAME => Some(bytes.clone()),
             _ => Some(content),
         });
         assert_begun_anew(&reopen(&left), what);

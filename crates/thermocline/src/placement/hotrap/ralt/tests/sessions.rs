@@ -47,7 +47,8 @@ fn closing_merges_level_0_with_nothing_below_it() {
     fixture.merge_all();
     let below = |fixture: &Fixture| -> Vec<u64> {
         let version = fixture.ralt.shared.version.load();
-        let tables = version.levels.iter().skip(1).flatten();
+        let tables = version.levels.iter().skip(1);
+        let tables = tables.flat_map(|level| &level.tables);
         tables.map(|table| table.meta.id).collect()
     };
     let before = below(&fixture);

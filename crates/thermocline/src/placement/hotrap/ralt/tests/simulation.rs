@@ -41,6 +41,15 @@ proptest! {
             }
             let wrong = (0..keys).filter(|n| fixture.ralt.is_hot(keyspace, &key(2 * n + 1)));
             prop_assert!(wrong.count() <= 2, "filters err too often");
+            // Whoever asks in order gets the same answers, and need not ask for every key.
+            let all = range(&key(0), &key(2 * keys));
+            for step in [1, 3] {
+                let mut filter = fixture.ralt.hot_filter(keyspace, &all);
+                for number in (0..2 * keys).step_by(step) {
+                    let one = fixture.ralt.is_hot(keyspace, &key(number));
+                    prop_assert_eq!(filter.is_hot(&key(number)), one);
+                }
+            }
             // Sums are exact but for the blocks at the edges, and duplicates.
             let (first, last) = (key(keys / 2), key(keys));
             let inside = expected.range((keyspace, keys / 2)..=(keyspace, keys));
@@ -294,6 +303,12 @@ fn the_hot_set_stays_as_it_is_while_the_lowest_run_changes_its_level() {
     assert!(!again.is_empty() && fixture.is_young());
 }
 
+/// HotRAP size of what is hot, in the lowest run and above it.
+fn hot_sums(version: &Version) -> (u64, u64) {
+    let (lowest, above) = version.sums();
+    (lowest.hot, above.hot)
+}
+
 #[test]
 fn a_run_on_two_levels_is_one_run_and_what_lies_over_it_is_not() {
     let fixture = Fixture::on(Arc::new(Memory::new()), 4 << 20, HotRapOptions::default());
@@ -326,11 +341,12 @@ fn a_run_on_two_levels_is_one_run_and_what_lies_over_it_is_not() {
             assert_eq!(version.hot_set(), whole.hot_set());
             assert_eq!(hot(&version), hot(&whole));
             assert_eq!(version.lowest_level(), 1);
+            assert!(version.levels.is_kept_up());
         }
     }
     let mut version = with(&|_| 1);
     version.insert(2, Arc::clone(&tables[0]));
-    let sums = version.split_sum(|table| table.hot);
+    let sums = hot_sums(&version);
     assert_eq!(sums, (whole.hot_set(), tables[0].hot));
     assert_eq!((version.lowest_level(), whole.lowest_level()), (2, 1));
 
@@ -351,7 +367,8 @@ fn a_run_on_two_levels_is_one_run_and_what_lies_over_it_is_not() {
     version.insert(1, Arc::clone(first));
     assert!(version.is_one_run());
     version.insert(1, Arc::clone(second));
-    assert_eq!(version.split_sum(|table| table.hot), sums);
+    assert_eq!(hot_sums(&version), sums);
+    assert!(version.levels.is_kept_up());
 }
 
 #[test]

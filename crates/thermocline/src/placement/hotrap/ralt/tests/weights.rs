@@ -7,6 +7,7 @@ use crate::metrics::Purpose;
 use crate::placement::hotrap::ralt::histogram::Histogram;
 use crate::placement::hotrap::ralt::record::tracked_key;
 use crate::placement::hotrap::ralt::state::{State, TableState};
+use crate::placement::hotrap::ralt::state_log::StateLog;
 use crate::table::{TableBuilder, TableIdentity};
 
 /// Leaves two tables of level 1. Each has one record, whose key has the table's number and whose
@@ -50,7 +51,7 @@ fn left(said: Option<u64>) -> Memory {
         tables: vec![table(1), table(2)],
         ..State::default()
     };
-    state.save(files, &*files.log, &shared.model).unwrap();
+    StateLog::write(files, &*files.log, &shared.model, state).unwrap();
     memory
 }
 
