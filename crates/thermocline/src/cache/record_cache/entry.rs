@@ -145,6 +145,11 @@ impl Used {
         Self(AtomicU32::new(1))
     }
 
+    /// For the next version of a record, which was used as much.
+    pub(super) fn inherited(&self) -> Self {
+        Self(AtomicU32::new(self.0.load(Ordering::Relaxed)))
+    }
+
     /// Counts an access. A record that is read all the time is no longer written to, so that its
     /// cache line does not travel between its readers. Of several accesses at the same time,
     /// possibly only one counts.

@@ -11,6 +11,7 @@ mod entry;
 mod gate;
 mod hand;
 mod ledger;
+mod refresh;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -107,6 +108,7 @@ pub(crate) struct RecordCache {
     fills: AtomicU64,
     refused: AtomicU64,
     evictions: AtomicU64,
+    refreshes: AtomicU64,
     invalidations: AtomicU64,
 }
 
@@ -141,6 +143,7 @@ impl RecordCache {
             fills: AtomicU64::new(0),
             refused: AtomicU64::new(0),
             evictions: AtomicU64::new(0),
+            refreshes: AtomicU64::new(0),
             invalidations: AtomicU64::new(0),
         };
         (cache.room_for_entries() > 0).then_some(cache)
@@ -215,11 +218,7 @@ impl RecordCache {
         if counter.fetch_add(1, Ordering::Relaxed) % FILLS_BETWEEN == 0 {
             self.tend_tables(left);
         }
-        // It may be long before this thread fills again. The last thread that finishes a fill sees
-        // what all have taken out.
-        if self.dead_bytes() > self.capacity / KEPT {
-            self.hand_over();
-        }
+        self.hand_over_surplus();
     }
 
     fn try_fill(
@@ -356,6 +355,14 @@ impl RecordCache {
         self.index.pin().flush();
     }
 
+    /// Hands over if the dead take much. It may be long before this thread fills again. The last
+    /// thread that finishes a fill sees what all have taken out.
+    fn hand_over_surplus(&self) {
+        if self.dead_bytes() > self.capacity / KEPT {
+            self.hand_over();
+        }
+    }
+
     /// Bytes that the entries in the index may take, besides tables and dead entries.
     fn room_for_entries(&self) -> u64 {
         self.capacity
@@ -397,6 +404,7 @@ impl RecordCache {
             fills: get(&self.fills),
             refused_fills: get(&self.refused),
             evictions: get(&self.evictions),
+            refreshes: get(&self.refreshes),
             invalidations: get(&self.invalidations),
             hits: 0,
             misses: 0,
