@@ -26,9 +26,9 @@
 //! sees every version in the tables of S and in S's frozen memtables (I10), and what it found
 //! below the memtables is N(S). It then
 //!
-//! 1. *reserves* a pending place with a token of its own,
+//! 1. *reserves* a place, with the record in it, which is *pending*: nobody finds it yet,
 //! 2. *checks* that S is still the present superversion,
-//! 3. *completes* the place by an exchange that compares the token.
+//! 3. *completes* the place, unless it was taken out.
 //!
 //! A flush of memtable M has three steps. M is frozen, by a superversion S_f in which it is
 //! immutable. For every key of M the cache is *refreshed*: if M's newest version m is a put and
@@ -38,7 +38,7 @@
 //!
 //! - The check came before S_f was published. Then the place was reserved before the flush looked.
 //!   The flush finds it pending, and the completion fails; or it finds the record, and replaces or
-//!   removes it. A place that another fill has reserved since has another token.
+//!   removes it. A place that another fill has reserved since is another one.
 //! - The check came after S_f. Then it succeeds only for S = S_f or a later superversion, whose
 //!   reader has searched M, or M's table. If it found the key in M, it was through before it came
 //!   here. If it searched the table, it found N(S_p) or newer.

@@ -5,13 +5,13 @@
 //! the records that came in, most would leave with the next flush, and each would have to be missed
 //! twice again.
 
-use bytes::Bytes;
+use hotring::{Exchanged, NewRecord};
 
-use super::entry::{Cached, Slot};
-use super::{LARGEST, RecordCache, Sought, sizes};
+use super::entry::Entry;
+use super::ledger::Charge;
+use super::{LARGEST, RecordCache, Sought, size};
 use crate::key::SeqNo;
 use crate::sync::atomic::{Ordering, fence};
-use hotring::CompareAndSwap;
 
 impl RecordCache {
     /// Puts the version `seq` of a key, which is a put of `value`, in the place of the older record
@@ -44,59 +44,55 @@ impl RecordCache {
         value: &[u8],
         before_exchange: impl FnOnce(),
     ) -> Refreshed {
-        let (used, accesses) = {
+        let bytes = size(sought.key.len(), value.len());
+        {
             let ring = self.index.pin();
-            let Some(slot) = ring.get(sought) else {
+            let Some(found) = ring.get(sought.hash, sought.is_key()) else {
                 return Refreshed::Done(None);
             };
-            match &slot.cached {
-                None => return Refreshed::MustGo,
-                // A flush that had failed, and is tried again.
-                Some(cached) if cached.seq == seq => return Refreshed::Done(None),
-                Some(cached) => (cached.used.inherited(), cached.accesses.inherited()),
+            let entry = found.header();
+            if !entry.is_complete() || bytes > self.capacity / LARGEST {
+                return Refreshed::MustGo;
             }
-        };
-        let (_, whole) = sizes(sought.key.len(), value.len());
-        if whole > self.capacity / LARGEST {
-            return Refreshed::MustGo;
+            // A flush that had failed, and is tried again.
+            if entry.seq == seq {
+                return Refreshed::Done(None);
+            }
         }
         // Without a handle, which would keep from being freed what makes room.
-        let Some(charge) = self.charge(whole) else {
+        let Some(charge) = self.charge(bytes) else {
             return Refreshed::MustGo;
         };
-        let slot = Slot {
-            // Whoever has seen the older record does not take this one for it.
-            token: self.tokens.fetch_add(1, Ordering::Relaxed),
-            cached: Some(Cached {
-                seq,
-                value: Bytes::copy_from_slice(value),
-                used,
-                accesses,
-            }),
-            charge,
-        };
         before_exchange();
-        let refreshed = self.exchange(sought, seq, slot, whole);
+        let refreshed = self.exchange(sought, seq, value, charge);
         self.hand_over_surplus();
         refreshed
     }
 
-    /// Exchanges a record older than `seq` for that of `slot`, which takes `bytes`.
-    fn exchange(&self, sought: &Sought<'_>, seq: SeqNo, slot: Slot, bytes: u64) -> Refreshed {
+    /// Exchanges the record of a key, if it is older than `seq`, for that version.
+    fn exchange(&self, sought: &Sought<'_>, seq: SeqNo, value: &[u8], charge: Charge) -> Refreshed {
         let ring = self.index.pin();
+        let Some(found) = ring.get(sought.hash, sought.is_key()) else {
+            // It was evicted meanwhile, and whoever did that has taken its accesses.
+            return Refreshed::Done(None);
+        };
+        let bytes = charge.bytes();
+        let next = found.header().next(seq, charge);
+        let Ok(new) = NewRecord::new(sought.hash, next, sought.key, value) else {
+            return Refreshed::MustGo;
+        };
         // Counted before another thread can take it out.
         self.live.fetch_add(bytes, Ordering::Relaxed);
-        let is_older = |now: &Slot| now.cached.as_ref().is_some_and(|cached| cached.seq < seq);
-        let (gone, refreshed) = match ring.update_if(sought.to_key(), slot, is_older) {
-            CompareAndSwap::Swapped(old) => {
+        let is_older = |now: &Entry| now.is_complete() && now.seq < seq;
+        let (gone, refreshed) = match ring.replace_if(new, sought.is_key(), is_older) {
+            Exchanged::Replaced(old) => {
                 self.refreshes.fetch_add(1, Ordering::Relaxed);
-                let left = old.cached.as_ref();
-                let left = left.map(|cached| (cached.value.len(), cached.accesses.take()));
-                (old.charge.bytes(), Refreshed::Done(left))
+                let entry = old.header();
+                let left = (old.value().len(), entry.accesses.take());
+                (entry.charge.bytes(), Refreshed::Done(Some(left)))
             }
-            // It was evicted meanwhile, and whoever did that has taken its accesses.
-            CompareAndSwap::Absent => (bytes, Refreshed::Done(None)),
-            CompareAndSwap::Differs(_) => (bytes, Refreshed::MustGo),
+            Exchanged::Absent => (bytes, Refreshed::Done(None)),
+            Exchanged::Differs(_) => (bytes, Refreshed::MustGo),
         };
         self.live.fetch_sub(gone, Ordering::Relaxed);
         refreshed

@@ -1,8 +1,9 @@
-//! Places, tokens and bytes of the record cache by itself. The engine's tests cover what may be in
+//! Places, heat and bytes of the record cache by itself. The engine's tests cover what may be in
 //! the cache.
 
 use std::sync::mpsc::channel;
 
+use bytes::Bytes;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::tables::VISITS;
@@ -82,7 +83,7 @@ fn a_newer_version_takes_the_place_of_a_record_and_of_nothing_else() {
     let metrics = cache.metrics();
     assert_eq!((metrics.refreshes, metrics.entries), (1, 1));
     let live = || cache.live.load(Ordering::Relaxed);
-    assert_eq!(live(), sizes(1, 11).1);
+    assert_eq!(live(), size(1, 11));
     // Threads of other tests may keep the older one for a while.
     let mut turns = 0;
     while cache.used_bytes() > filled + 7 {
@@ -121,8 +122,8 @@ fn the_next_version_of_a_record_was_used_as_much_and_loses_no_access() {
     cache.fill(&sought, &record(1, b"v"), Some(3), || true, &mut left);
     let used = || {
         let ring = cache.index.pin();
-        let cached = ring.get(&sought).unwrap().cached.as_ref().unwrap();
-        format!("{:?}", cached.used)
+        let found = ring.get(sought.hash, sought.is_key()).unwrap();
+        format!("{:?}", found.header().used)
     };
     let unused = used();
     assert_eq!(refresh(&cache, b"k", 2, b"w"), Some((1, 0)));
@@ -245,7 +246,7 @@ fn the_cache_keeps_its_bound_and_what_is_used() {
         let metrics = cache.metrics();
         assert_eq!(metrics.evictions, evicted);
         assert!(metrics.bytes > capacity / 2, "{metrics:?}");
-        let held: u64 = metrics.entries * (len as u64 + NODE);
+        let held: u64 = metrics.entries * size(4, len);
         assert!(metrics.bytes >= held, "{metrics:?}");
     }
 }
@@ -276,11 +277,10 @@ fn the_index_grows_with_what_searches_cost_and_growth_is_paid_for() {
 fn taken_out_for_a_table(begun: bool) -> u64 {
     const LEN: usize = 2500;
     let cache = RecordCache::with_buckets(128 << 10, 7, 64).unwrap();
-    let (place, whole) = sizes(4, LEN);
     let mut keys = (0..u32::MAX).map(u32::to_le_bytes);
     // Nothing has to be freed for these fills, so it does not matter what threads of other tests
     // keep.
-    while cache.live.load(Ordering::Relaxed) + place + whole <= cache.room_for_entries() {
+    while cache.live.load(Ordering::Relaxed) + size(4, LEN) <= cache.room_for_entries() {
         let key = keys.next().unwrap();
         fill_sought(&cache, &colliding(&cache, 1 << 63, &key), 1, &[0; LEN]);
     }
@@ -329,7 +329,7 @@ fn read_evenly(cache: &RecordCache, keys: u32, reads: u32) -> (f64, f64) {
 #[test]
 fn a_hot_set_that_does_not_fit_is_taken_in_slowly_and_found_as_often() {
     let cache = cache(1 << 20);
-    let fits = (cache.room_for_entries() / (900 + NODE + 72)) as u32;
+    let fits = (cache.room_for_entries() / size(4, 900)) as u32;
     read_evenly(&cache, 4 * fits, 30_000);
     let (found, wanted) = read_evenly(&cache, 4 * fits, 30_000);
     assert!(found > 0.2 && wanted < found, "{found} {wanted}");
