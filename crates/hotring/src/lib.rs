@@ -40,8 +40,8 @@
 //!
 //! [`HotRing`] holds keys and values of any type, and changes values of up to eight bytes in place
 //! if they are atomics ([`InPlace`]). [`BytesRing`] holds byte strings without a second
-//! indirection. All use is through a handle ([`HotRing::pin`]), and values are seen by reference as
-//! long as it lives.
+//! indirection, [`RecordRing`] records whose values readers may keep. All use is through a handle
+//! ([`HotRing::pin`]), and values are seen by reference as long as it lives.
 //!
 //! # How it works
 //!
@@ -95,12 +95,12 @@
 //!
 //! A bucket takes 32 bytes; from 8 MiB on a table is a mapping of its own, in huge pages where the
 //! system has any. An entry takes one allocation of 24 bytes, the key and the value; for byte
-//! strings 32 bytes and both strings. A lookup that finds its key at the head touches one line of
-//! the table and the entry.
+//! strings 32 bytes and both strings, for records 40 bytes, header, key and value. A lookup that
+//! finds its key at the head touches one line of the table and the entry.
 //!
 //! Running out of memory for an entry aborts the process for [`HotRing`], as `std`'s collections
-//! do, and is an error for [`BytesRing`]. A table that cannot be allocated is an error; automatic
-//! growth is then put off.
+//! do, and is an error for [`BytesRing`] and [`RecordRing`]. A table that cannot be allocated is an
+//! error; automatic growth is then put off.
 //!
 //! # Adversaries
 //!
@@ -122,6 +122,7 @@ mod movement;
 mod options;
 mod period;
 mod reclaim;
+mod records;
 mod rehash;
 mod search;
 mod sync;
@@ -136,3 +137,6 @@ pub use bytes::{BytesEntries, BytesEntry, BytesIter, BytesRing, PinnedBytes};
 pub use error::{StoreError, TableError};
 pub use map::{CompareAndSwap, Entries, EntryRef, HotRing, InPlace, Iter, Pinned};
 pub use options::{Movement, Options};
+pub use records::{
+    Exchanged, Held, NewRecord, PinnedRecords, RecordEntries, RecordRef, RecordRing,
+};

@@ -100,6 +100,8 @@ pub struct RecordCacheCounters {
     pub refused_fills: u64,
     /// Records taken out to make room for others.
     pub evictions: u64,
+    /// Records replaced by newer versions.
+    pub refreshes: u64,
     /// Records taken out because newer versions were written.
     pub invalidations: u64,
 }
@@ -113,6 +115,7 @@ impl RecordCacheCounters {
             fills: less(self.fills, earlier.fills),
             refused_fills: less(self.refused_fills, earlier.refused_fills),
             evictions: less(self.evictions, earlier.evictions),
+            refreshes: less(self.refreshes, earlier.refreshes),
             invalidations: less(self.invalidations, earlier.invalidations),
             ..*self
         }

@@ -18,6 +18,8 @@ mod operations;
 #[cfg(not(any(hotring_loom, hotring_shuttle)))]
 mod random;
 #[cfg(not(any(hotring_loom, hotring_shuttle)))]
+mod records;
+#[cfg(not(any(hotring_loom, hotring_shuttle)))]
 mod resizing;
 #[cfg(all(hotring_shuttle, not(hotring_loom)))]
 mod resizing_models;

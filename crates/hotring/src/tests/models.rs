@@ -28,7 +28,7 @@ use super::rig::{still, with};
 use super::{Counted, Living, Ring};
 use crate::link::order_of;
 use crate::reclaim;
-use crate::{Movement, Options};
+use crate::{Movement, NewRecord, Options, RecordRing};
 
 /// Runs `model` in interleavings with at most three switches that are not called for, or as many as
 /// `LOOM_MAX_PREEMPTIONS` says.
@@ -433,5 +433,43 @@ fn a_map_is_cleared_while_an_item_is_replaced() {
         join(threads);
         assert_eq!(value(&map, 2), None);
         map.check();
+    });
+}
+
+/// Whoever holds a value when its record goes is the one to give back its memory, or the map is.
+#[test]
+fn a_value_is_held_while_its_record_is_replaced_and_removed() {
+    check(|living| {
+        let options = Options::default().buckets(1).movement(Movement::Off);
+        let map: Arc<RecordRing<Counted>> = Arc::new(RecordRing::with_options(options).unwrap());
+        let new =
+            |value: u8| NewRecord::new(2, living.value(value.into()), b"k", &[value]).unwrap();
+        drop(map.pin().insert_if_absent(new(1), |_, _| true));
+        let second = new(2);
+        let held = |map: &RecordRing<Counted>| {
+            let ring = map.pin();
+            let found = ring.get(2, |_, _| true);
+            found.map(|record| (record.header().value as u8, record.hold()))
+        };
+        let threads = [
+            {
+                let map = Arc::clone(&map);
+                thread::spawn(move || {
+                    let ring = map.pin();
+                    drop(ring.replace_if(second, |_, _| true, |_| true));
+                    ring.remove_if(2, |_, _| true, |_| true);
+                })
+            },
+            {
+                let map = Arc::clone(&map);
+                thread::spawn(move || {
+                    if let Some((header, value)) = held(&map) {
+                        assert_eq!(*value, [header]);
+                    }
+                })
+            },
+        ];
+        join(threads);
+        assert!(held(&map).is_none());
     });
 }

@@ -95,13 +95,14 @@ impl fmt::Display for Report {
             let asked = (cache.hits + cache.misses).max(1);
             writeln!(
                 f,
-                "  record cache  {} records in {} of {}; {:.1} % hits; {} filled, {} evicted, {} invalidated",
+                "  record cache  {} records in {} of {}; {:.1} % hits; {} filled, {} evicted, {} refreshed, {} invalidated",
                 cache.entries,
                 ByteSize(cache.bytes),
                 ByteSize(cache.capacity_bytes),
                 cache.hits as f64 * 100.0 / asked as f64,
                 cache.fills,
                 cache.evictions,
+                cache.refreshes,
                 cache.invalidations
             )?;
         }

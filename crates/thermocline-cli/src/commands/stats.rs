@@ -123,6 +123,7 @@ fn record_cache(cache: &RecordCacheMetrics) -> Json {
         "fills": cache.fills,
         "refused_fills": cache.refused_fills,
         "evictions": cache.evictions,
+        "refreshes": cache.refreshes,
         "invalidations": cache.invalidations,
     })
 }

@@ -171,8 +171,8 @@ impl Engine {
         let tables = tables.collect::<Result<Vec<_>>>()?;
         point!(self.points, "flush.before_edit")?;
         // Before any reader can miss the memtable: see `read/cached`.
-        self.invalidate_cached(tree, memtable)?;
-        point!(self.points, "flush.invalidated")?;
+        self.refresh_cached(tree, memtable);
+        point!(self.points, "flush.refreshed")?;
         let mut manifest = self.files.manifest.lock();
         self.check_not_dropped(tree)?;
         manifest.append(edit)?;

@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 
 use bytes::Bytes;
 use crossbeam_skiplist::SkipMap;
+use crossbeam_skiplist::map::Entry;
 pub(crate) use cursor::MemtableIter;
 use key::{MemKey, Probe};
 
@@ -97,6 +98,24 @@ impl Memtable {
         })
     }
 
+    /// Calls `visit` with the newest version of each key, in the order of keys. The memtable must
+    /// take no more records. Unlike a cursor, this makes no search for each record.
+    pub(crate) fn for_each_newest(&self, mut visit: impl FnMut(InternalKey<'_>, &[u8])) {
+        let mut last: Option<Entry<'_, MemKey, Bytes>> = None;
+        for entry in self.records.iter() {
+            let key = entry.key().internal();
+            let is_last = |last: &Entry<'_, MemKey, Bytes>| {
+                let last = last.key().internal();
+                last.user_key == key.user_key
+            };
+            if last.as_ref().is_some_and(is_last) {
+                continue;
+            }
+            visit(key, entry.value());
+            last = Some(entry);
+        }
+    }
+
     /// Memory in use, in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
@@ -175,6 +194,35 @@ mod tests {
         assert!(memtable.get(b"", 9).is_none());
         assert!(memtable.get(b"l", 9).is_none());
         assert_eq!(memtable.last_seq(), 5);
+    }
+
+    #[test]
+    fn of_each_key_only_the_newest_version_is_visited() {
+        let memtable = Memtable::default();
+        for (key, seq, kind) in [
+            ("b", 1, Kind::Put),
+            ("a", 2, Kind::Put),
+            ("b", 3, Kind::Delete),
+            ("c", 4, Kind::Delete),
+            ("c", 5, Kind::Put),
+        ] {
+            let value = Bytes::from(seq.to_string());
+            memtable.insert(Bytes::from(key), seq, kind, value);
+        }
+        let mut seen = Vec::new();
+        memtable.for_each_newest(|key, value| {
+            seen.push((key.user_key.to_vec(), key.seq, key.kind, value.to_vec()));
+        });
+        let wanted = [
+            ("a", 2, Kind::Put),
+            ("b", 3, Kind::Delete),
+            ("c", 5, Kind::Put),
+        ];
+        let wanted = wanted.map(|(key, seq, kind)| {
+            let value = seq.to_string().into_bytes();
+            (key.as_bytes().to_vec(), seq, kind, value)
+        });
+        assert_eq!(seen, wanted);
     }
 
     /// One load (of the bytes) told whether there are records, and another load gave the number of

@@ -201,6 +201,7 @@ pub(super) fn metrics() -> Metrics {
             fills: 1605,
             refused_fills: 1606,
             evictions: 1607,
+            refreshes: 1609,
             invalidations: 1608,
         }),
         hotrap: Some(hotrap()),

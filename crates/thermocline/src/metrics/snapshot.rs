@@ -245,7 +245,10 @@ pub struct RecordCacheMetrics {
     pub refused_fills: u64,
     /// Records taken out to make room for others.
     pub evictions: u64,
-    /// Records taken out because a newer version left the memtables, or with their keyspace.
+    /// Records that a flush replaced by their newest version.
+    pub refreshes: u64,
+    /// Records taken out because a delete, or a newer version that could not replace them, left the
+    /// memtables, or with their keyspace.
     pub invalidations: u64,
 }
 

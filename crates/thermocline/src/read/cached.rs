@@ -6,8 +6,8 @@
 //! An entry stands for the newest version of its key *below the memtables*. Write N(S) for the
 //! newest version of a key, deletes included, in the tables of a superversion S. N(S) never gets
 //! older from one superversion to the next: flushes add versions, and compactions and promotions
-//! drop or bring up only what is shadowed, or a delete together with all that it shadows. The cache
-//! keeps this:
+//! drop or bring up only what is shadowed, or a delete together with all that it shadows. The
+//! cache keeps this:
 //!
 //! > A reader that has pinned S and finds an entry e has e ≥ N(S) (I1).
 //!
@@ -23,26 +23,33 @@
 //! # Filling
 //!
 //! Only a read at the latest moment fills. Its sequence number is taken after S was pinned, so it
-//! sees every version in the tables of S and in S's frozen memtables (I10), and what it found below
-//! the memtables is N(S). It then
+//! sees every version in the tables of S and in S's frozen memtables (I10), and what it found
+//! below the memtables is N(S). It then
 //!
-//! 1. *reserves* a pending place with a token of its own,
+//! 1. *reserves* a place, with the record in it, which is *pending*: nobody finds it yet,
 //! 2. *checks* that S is still the present superversion,
-//! 3. *completes* the place by an exchange that compares the token.
+//! 3. *completes* the place, unless it was taken out.
 //!
 //! A flush of memtable M has three steps. M is frozen, by a superversion S_f in which it is
-//! immutable. Every key of M is *invalidated*, which removes records and pending places alike. S_p,
-//! without M and with its table, is *published*. What may go wrong is that a reader of S_p looks
-//! and finds an entry e < N(S_p). Say M holds the key.
+//! immutable. For every key of M the cache is *refreshed*: if M's newest version m is a put and
+//! the cache holds an older record, m takes its place; all else there is of the key goes, pending
+//! places too. S_p, without M and with its table, is *published*. What may go wrong is that a
+//! reader of S_p looks and finds an entry e < N(S_p). Say M holds the key.
 //!
-//! - The check came before S_f was published. Then the place was reserved before the invalidation
-//!   began. The invalidation finds it pending, and the completion fails; or it finds the record,
-//!   and removes it. A place that another fill has reserved since has another token.
+//! - The check came before S_f was published. Then the place was reserved before the flush looked.
+//!   The flush finds it pending, and the completion fails; or it finds the record, and replaces or
+//!   removes it. A place that another fill has reserved since is another one.
 //! - The check came after S_f. Then it succeeds only for S = S_f or a later superversion, whose
 //!   reader has searched M, or M's table. If it found the key in M, it was through before it came
 //!   here. If it searched the table, it found N(S_p) or newer.
 //!
-//! So the invalidation may be done at any time between freeze and publication, without any lock.
+//! That m is found before S_p is published does no harm. Memtables are flushed in the order of
+//! their freezing, so m = N(S_p) ≥ N(S) for every S up to S_p, and more is not asked of an entry.
+//! A reader whose S has M, and who may see m, has found m or a newer version in a memtable. If S
+//! is older than M, m was written after S was pinned: a read of the present may return it, and for
+//! a snapshot it is too new.
+//!
+//! So the refreshing may be done at any time between freeze and publication, without any lock.
 //! After the publication would be too late: a reader of S_p would find what M supersedes. It does
 //! no harm that the check is not part of the exchange, as the first case shows. What matters is
 //! that the place is seen before the check, and two fences see to that (`cache/record_cache`). The
@@ -66,14 +73,12 @@
 use crate::cache::{RecordCache, Sought};
 use crate::engine::{Engine, Found, Tree};
 use crate::error::Result;
-use crate::iter::InternalIterator;
 use crate::key::{Kind, SeqNo};
-use crate::memtable::{Memtable, MemtableIter};
+use crate::memtable::Memtable;
 use crate::metrics::{HitMetrics, RecordCacheMetrics};
 use crate::points::point;
 use crate::read::Superversion;
 use crate::record::Record;
-use crate::sync::Arc;
 
 /// The moment that a read is of.
 #[derive(Debug, Clone, Copy)]
@@ -191,17 +196,22 @@ impl Engine {
         );
     }
 
-    /// Takes the keys of `memtable`, which is frozen, out of the cache, before its table is
-    /// published.
-    pub(crate) fn invalidate_cached(&self, tree: &Tree, memtable: &Arc<Memtable>) -> Result<()> {
+    /// Has the cache hold no older version of a key than `memtable` does, which is frozen, before
+    /// its table is published. A record whose newest version there is a put is refreshed; what else
+    /// the cache has of these keys goes.
+    pub(crate) fn refresh_cached(&self, tree: &Tree, memtable: &Memtable) {
         let Some(cache) = &self.caches.records else {
-            return Ok(());
+            return;
         };
-        let mut iter = MemtableIter::new(Arc::clone(memtable));
-        iter.seek_to_first()?;
-        while iter.valid() {
-            let sought = cache.sought(tree.id, iter.key().user_key);
-            if let Some((value_len, accesses)) = cache.invalidate(&sought) {
+        memtable.for_each_newest(|newest, value| {
+            let sought = cache.sought(tree.id, newest.user_key);
+            let left = match newest.kind {
+                Kind::Put => cache.refresh(&sought, newest.seq, value, || {
+                    let _: Result<()> = point!(self.points, "record_cache.refreshing");
+                }),
+                _ => cache.invalidate(&sought),
+            };
+            if let Some((value_len, accesses)) = left {
                 self.placement.on_cached_reads(
                     self,
                     sought.keyspace,
@@ -210,10 +220,8 @@ impl Engine {
                     accesses,
                 );
             }
-            iter.next()?;
-        }
+        });
         cache.hand_over();
-        Ok(())
     }
 
     /// The time by which reads are gathered, if placement is to hear of them.

@@ -79,6 +79,7 @@ fn record_cache(cache: &thermocline::metrics::RecordCacheMetrics) -> RecordCache
         fills: cache.fills,
         refused_fills: cache.refused_fills,
         evictions: cache.evictions,
+        refreshes: cache.refreshes,
         invalidations: cache.invalidations,
     }
 }
@@ -264,6 +265,7 @@ mod tests {
                 (cache.capacity_bytes, cache.bytes, cache.entries) = (11, 12, 13);
                 (cache.hits, cache.misses, cache.fills) = (14, 15, 16);
                 (cache.refused_fills, cache.evictions, cache.invalidations) = (17, 18, 19);
+                cache.refreshes = 25;
             }));
             let stalls = &mut metrics.stalls;
             (stalls.slowed_seconds, stalls.stopped_seconds) = (20.0, 21.0);
@@ -301,6 +303,7 @@ mod tests {
             fills: 16,
             refused_fills: 17,
             evictions: 18,
+            refreshes: 25,
             invalidations: 19,
         };
         assert_eq!(counters.record_cache, Some(record_cache));

@@ -65,7 +65,7 @@ pub(super) const CLASSES: &[Class] = &[
             "flush.start",
             "flush.written",
             "flush.before_edit",
-            "flush.invalidated",
+            "flush.refreshed",
             "flush.installed",
             "flush.trimmed",
         ],
@@ -204,6 +204,7 @@ pub(super) const SELDOM: &[&str] = &[
     "record_cache.found",
     "record_cache.reserved",
     "record_cache.checked",
+    "record_cache.refreshing",
     "multi_get.batch",
 ];
 

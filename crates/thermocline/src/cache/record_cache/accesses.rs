@@ -26,6 +26,12 @@ impl Accesses {
         Self(AtomicU64::new(slice << COUNT_BITS))
     }
 
+    /// For the next version of a record. Accesses that wait stay with this one, to be
+    /// [taken](Self::take).
+    pub(super) fn inherited(&self) -> Self {
+        Self(AtomicU64::new(self.0.load(Ordering::Relaxed) & !COUNT))
+    }
+
     /// Counts an access in `slice`; returns how many are to be logged now, which may be none.
     #[inline]
     pub(super) fn count(&self, slice: u64) -> u32 {
@@ -50,7 +56,7 @@ impl Accesses {
         }
     }
 
-    /// Takes the accesses that still wait, when the record leaves.
+    /// Takes the accesses that still wait, when the record leaves or its next version comes.
     pub(super) fn take(&self) -> u32 {
         (self.0.fetch_and(!COUNT, Ordering::Relaxed) & COUNT) as u32
     }

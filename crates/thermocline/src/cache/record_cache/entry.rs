@@ -1,9 +1,6 @@
 //! What the index holds: keys, and for each its record or a place for a record that is on its way.
 
-use std::hash::{BuildHasher, Hash, Hasher};
-
-use bytes::Bytes;
-use equivalent::Equivalent;
+use hotring::RecordRef;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::accesses::Accesses;
@@ -29,103 +26,88 @@ impl<'a> Sought<'a> {
         }
     }
 
-    pub(super) fn to_key(self) -> Key {
-        Key {
-            hash: self.hash,
-            keyspace: self.keyspace,
-            key: self.key.into(),
+    /// Whether a record of the index is of this key.
+    #[inline(always)]
+    pub(super) fn is_key(self) -> impl Fn(&Entry, &[u8]) -> bool + 'a {
+        move |entry, key| key == self.key && entry.keyspace == self.keyspace
+    }
+
+    /// The key of a record of the index.
+    pub(super) fn of(record: RecordRef<'a, Entry>) -> Self {
+        Self {
+            hash: record.hash(),
+            keyspace: record.header().keyspace,
+            key: record.key(),
         }
     }
 }
 
-/// A key of the index.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Key {
-    hash: u64,
-    pub(super) keyspace: KeyspaceId,
-    pub(super) key: Box<[u8]>,
-}
-
-impl Key {
-    pub(super) fn sought(&self) -> Sought<'_> {
-        Sought {
-            hash: self.hash,
-            keyspace: self.keyspace,
-            key: &self.key,
-        }
-    }
-}
-
-impl Hash for Key {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        state.write_u64(self.hash);
-    }
-}
-
-impl Hash for Sought<'_> {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        state.write_u64(self.hash);
-    }
-}
-
-impl Equivalent<Key> for Sought<'_> {
-    fn equivalent(&self, key: &Key) -> bool {
-        self.key == &*key.key && self.keyspace == key.keyspace
-    }
-}
-
-/// Returns the hash that a key brings along.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Carried(u64);
-
-impl Hasher for Carried {
-    fn write(&mut self, bytes: &[u8]) {
-        // Keys write one number. Anything else must still get a hash.
-        self.0 = xxh3_64_with_seed(bytes, self.0);
-    }
-
-    fn write_u64(&mut self, hash: u64) {
-        self.0 = hash;
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
-}
-
-impl BuildHasher for Carried {
-    type Hasher = Self;
-
-    fn build_hasher(&self) -> Self {
-        *self
-    }
-}
-
-/// The place of a key: *pending* until the fill that made it brings its record.
+/// What the index keeps of a record beside key and value, in one allocation with them.
 #[derive(Debug)]
-pub(super) struct Slot {
-    /// The number of the fill that made the place: no other fill can complete it.
-    pub(super) token: u64,
-    pub(super) cached: Option<Cached>,
-    /// The charge for its memory. It is given back when nothing can reach the slot any more.
+pub(super) struct Entry {
+    pub(super) keyspace: KeyspaceId,
+    pub(super) used: Used,
+    state: AtomicU32,
+    pub(super) seq: SeqNo,
+    pub(super) accesses: Accesses,
+    /// The charge for its memory. It is given back when nothing in the cache can reach it any more;
+    /// what a reader keeps beyond that is the reader's.
     pub(super) charge: Charge,
 }
 
-impl Slot {
-    /// Whether it still waits for the record of fill `token`.
-    pub(super) fn awaits(&self, token: u64) -> bool {
-        self.cached.is_none() && self.token == token
-    }
-}
+/// Bits of an entry's state: its fill has brought it, and it was taken out of the index. Without
+/// the first it is *pending*, a place for a record on its way.
+const COMPLETE: u32 = 1;
+const GONE: u32 = 2;
 
-/// A record in the cache.
-#[derive(Debug)]
-pub(super) struct Cached {
-    pub(super) seq: SeqNo,
-    /// An allocation of its own, which readers share.
-    pub(super) value: Bytes,
-    pub(super) used: Used,
-    pub(super) accesses: Accesses,
+impl Entry {
+    /// A place for the version `seq`.
+    pub(super) fn pending(
+        keyspace: KeyspaceId,
+        seq: SeqNo,
+        accesses: Accesses,
+        charge: Charge,
+    ) -> Self {
+        Self {
+            keyspace,
+            used: Used::new(),
+            state: AtomicU32::new(0),
+            seq,
+            accesses,
+            charge,
+        }
+    }
+
+    /// The next version of this one's record, complete from the beginning.
+    pub(super) fn next(&self, seq: SeqNo, charge: Charge) -> Self {
+        Self {
+            keyspace: self.keyspace,
+            used: self.used.inherited(),
+            state: AtomicU32::new(COMPLETE),
+            seq,
+            accesses: self.accesses.inherited(),
+            charge,
+        }
+    }
+
+    /// Whether it is a record that may be found. One that was taken out stays as it was for those
+    /// who have reached it before.
+    #[inline]
+    pub(super) fn is_complete(&self) -> bool {
+        self.state.load(Ordering::Acquire) & COMPLETE != 0
+    }
+
+    /// Makes a record of a place, unless it was taken out.
+    pub(super) fn complete(&self) -> bool {
+        self.state
+            .compare_exchange(0, COMPLETE, Ordering::AcqRel, Ordering::Relaxed)
+            .is_ok()
+    }
+
+    /// Notes that it was taken out of the index.
+    pub(super) fn has_gone(&self) {
+        self.state.fetch_or(GONE, Ordering::AcqRel);
+    }
 }
 
 /// How much a record was used recently; the hand of eviction goes by this.
@@ -143,6 +125,11 @@ impl Used {
     /// A new record has one pass, because it may come in just before the hand arrives.
     pub(super) fn new() -> Self {
         Self(AtomicU32::new(1))
+    }
+
+    /// For the next version of a record, which was used as much.
+    pub(super) fn inherited(&self) -> Self {
+        Self(AtomicU32::new(self.0.load(Ordering::Relaxed)))
     }
 
     /// Counts an access. A record that is read all the time is no longer written to, so that its

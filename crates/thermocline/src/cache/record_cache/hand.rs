@@ -6,6 +6,7 @@
 //! HotRing counts only in the rounds that turn a ring, and there are none where the head already
 //! serves the hottest item.
 
+use super::entry::{Entry, Sought};
 use super::{Left, RecordCache};
 use crate::sync::atomic::Ordering;
 
@@ -31,19 +32,17 @@ impl RecordCache {
                 // The lowest bit of a hash does not count.
                 let next = (entry.hash() | 1).wrapping_add(1);
                 self.hand.store(next, Ordering::Relaxed);
-                let (key, slot) = (entry.key(), entry.value());
+                let header = entry.header();
                 // A pending place is about to hold a record.
-                let Some(cached) = &slot.cached else { continue };
-                if cached.used.halve() {
+                if !header.is_complete() || header.used.halve() {
                     continue;
                 }
-                let is_it = |now: &super::entry::Slot| now.token == slot.token;
-                if let Some(slot) = ring.remove_if(&key.sought(), is_it) {
-                    self.live.fetch_sub(slot.charge.bytes(), Ordering::Relaxed);
+                let is_it = |now: &Entry| std::ptr::eq(now, header);
+                if self.remove(&ring, &Sought::of(entry), is_it).is_some() {
                     self.evictions.fetch_add(1, Ordering::Relaxed);
-                    self.gate.has_left(cached.used.was_found());
-                    let accesses = cached.accesses.take();
-                    left(key.keyspace, &key.key, cached.value.len(), accesses);
+                    self.gate.has_left(header.used.was_found());
+                    let accesses = header.accesses.take();
+                    left(header.keyspace, entry.key(), entry.value().len(), accesses);
                 }
             }
             self.hand.store(0, Ordering::Relaxed);

@@ -1,7 +1,7 @@
 //! The record cache: newest versions below the memtables, record by record.
 //!
 //! A block holds a dozen records, and often only one of them is hot. The record cache keeps that
-//! one, in an allocation of its own that readers share, in an index that finds the hottest first
+//! one, key, value and all, in one allocation that readers share. Its index finds the hottest first
 //! ([`hotring`]). [`crate::api`]'s `record_cache` says what may be in the cache, and why. This
 //! module keeps the entries, their memory, and the accesses that RALT has to be told of.
 
@@ -11,19 +11,19 @@ mod entry;
 mod gate;
 mod hand;
 mod ledger;
+mod refresh;
 mod tables;
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
 
-use bytes::Bytes;
-use hotring::{CompareAndSwap, HotRing};
+use hotring::{NewRecord, PinnedRecords, RecordRef, RecordRing};
 
 use self::accesses::Accesses;
 use self::doorkeeper::Doorkeeper;
+use self::entry::Entry;
 pub(crate) use self::entry::Sought;
-use self::entry::{Cached, Carried, Key, Slot, Used};
 use self::gate::Gate;
 use self::ledger::{Charge, Ledger};
 use crate::ids::KeyspaceId;
@@ -34,14 +34,8 @@ use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU64, Ordering, fence};
 use crate::value::Value;
 
-/// Bytes of a node of the index: its header, the key and the slot.
-const NODE: u64 = (24 + size_of::<Key>() + size_of::<Slot>()) as u64;
-
 /// What the allocator adds to an allocation, on average.
 const ALLOCATION: u64 = 16;
-
-/// What sharing a value costs: its reference count, allocated with the first reader.
-const SHARED: u64 = 24 + ALLOCATION;
 
 /// The record size in bytes by which the numbers of buckets and of places at the door are
 /// estimated.
@@ -91,7 +85,7 @@ pub(crate) struct Hit {
 /// Records by keyspace and key, within a byte budget.
 #[derive(Debug)]
 pub(crate) struct RecordCache {
-    index: HotRing<Key, Slot, Carried>,
+    index: RecordRing<Entry>,
     seed: u64,
     capacity: u64,
     door: Doorkeeper,
@@ -103,10 +97,10 @@ pub(crate) struct RecordCache {
     live: AtomicU64,
     /// Where the hand of eviction stands.
     hand: AtomicU64,
-    tokens: AtomicU64,
     fills: AtomicU64,
     refused: AtomicU64,
     evictions: AtomicU64,
+    refreshes: AtomicU64,
     invalidations: AtomicU64,
 }
 
@@ -123,7 +117,7 @@ impl RecordCache {
             .buckets(buckets)
             // It does not grow by itself: see `tables`.
             .grow_above(f64::INFINITY);
-        let index = HotRing::with_options_and_hasher(options, Carried::default()).ok()?;
+        let index = RecordRing::with_options(options).ok()?;
         let door = Doorkeeper::new((capacity / TYPICAL_RECORD * PLACES).min(MOST_PLACES));
         let ledger = Arc::new(Ledger::default());
         let tables = ledger.charge(door.bytes() + index.table_memory() as u64, capacity)?;
@@ -137,10 +131,10 @@ impl RecordCache {
             tables: Mutex::new(tables),
             live: AtomicU64::new(0),
             hand: AtomicU64::new(0),
-            tokens: AtomicU64::new(0),
             fills: AtomicU64::new(0),
             refused: AtomicU64::new(0),
             evictions: AtomicU64::new(0),
+            refreshes: AtomicU64::new(0),
             invalidations: AtomicU64::new(0),
         };
         (cache.room_for_entries() > 0).then_some(cache)
@@ -149,7 +143,7 @@ impl RecordCache {
     /// The least capacity with which a record of these lengths of key and value comes in.
     #[cfg(test)]
     pub(crate) fn least_capacity(key: usize, value: usize) -> u64 {
-        LARGEST * sizes(key, value).1
+        LARGEST * size(key, value)
     }
 
     /// What to look for to find `key` of `keyspace`.
@@ -168,18 +162,19 @@ impl RecordCache {
         slice: impl FnOnce() -> Option<u64>,
     ) -> Option<Hit> {
         let ring = self.index.pin();
-        let cached = ring.get(sought)?.cached.as_ref()?;
-        if cached.seq > seq {
+        let found = ring.get(sought.hash, sought.is_key())?;
+        let entry = found.header();
+        if entry.seq > seq || !entry.is_complete() {
             return None;
         }
-        cached.used.touch();
+        entry.used.touch();
         Some(Hit {
             record: Record {
-                seq: cached.seq,
+                seq: entry.seq,
                 kind: Kind::Put,
-                value: Value::new(cached.value.clone()),
+                value: Value::cached(found.hold()),
             },
-            to_log: slice().map_or(0, |slice| cached.accesses.count(slice)),
+            to_log: slice().map_or(0, |slice| entry.accesses.count(slice)),
         })
     }
 
@@ -215,11 +210,7 @@ impl RecordCache {
         if counter.fetch_add(1, Ordering::Relaxed) % FILLS_BETWEEN == 0 {
             self.tend_tables(left);
         }
-        // It may be long before this thread fills again. The last thread that finishes a fill sees
-        // what all have taken out.
-        if self.dead_bytes() > self.capacity / KEPT {
-            self.hand_over();
-        }
+        self.hand_over_surplus();
     }
 
     fn try_fill(
@@ -230,77 +221,49 @@ impl RecordCache {
         is_current: impl FnOnce() -> bool,
         left: &mut Left<'_>,
     ) -> Option<()> {
-        let (place, whole) = sizes(sought.key.len(), record.value.len());
-        if whole > self.capacity / LARGEST {
+        let bytes = size(sought.key.len(), record.value.len());
+        if bytes > self.capacity / LARGEST {
             return None;
         }
-        self.make_room(place + whole, left);
-        let charge_both = || Some((self.charge(place)?, self.charge(whole)?));
-        let Some((reserved, charge)) = charge_both() else {
+        self.make_room(bytes, left);
+        let Some(charge) = self.charge(bytes) else {
             self.gate.found_no_memory();
             return None;
         };
-        let token = self.reserve(sought, reserved)?;
+        let accesses = Accesses::logged_in(slice.unwrap_or(0));
+        let entry = Entry::pending(sought.keyspace, record.seq, accesses, charge);
+        let new = NewRecord::new(sought.hash, entry, sought.key, &record.value).ok()?;
+        let ring = self.index.pin();
+        // Counted before another thread can take it out.
+        self.live.fetch_add(bytes, Ordering::Relaxed);
+        let Ok(place) = ring.insert_if_absent(new, sought.is_key()) else {
+            self.live.fetch_sub(bytes, Ordering::Relaxed);
+            return None;
+        };
+        let entry = place.header();
         // If an invalidation follows a superversion that `is_current` does not see, it sees the
         // place.
         fence(Ordering::SeqCst);
         if !is_current() {
-            self.give_up(sought, token);
+            self.remove(&ring, sought, |now| std::ptr::eq(now, entry));
             return None;
         }
-        let slot = Slot {
-            token,
-            cached: Some(Cached {
-                seq: record.seq,
-                value: Bytes::copy_from_slice(&record.value),
-                used: Used::new(),
-                accesses: Accesses::logged_in(slice.unwrap_or(0)),
-            }),
-            charge,
-        };
-        self.complete(sought, token, slot)
+        // Not if it was taken out, even if another fill has a place there by now.
+        entry.complete().then_some(())
     }
 
-    /// Puts a pending place into the index; `None` if the key has an entry.
-    fn reserve(&self, sought: &Sought<'_>, charge: Charge) -> Option<u64> {
-        let token = self.tokens.fetch_add(1, Ordering::Relaxed);
-        let bytes = charge.bytes();
-        let slot = Slot {
-            token,
-            cached: None,
-            charge,
-        };
-        let ring = self.index.pin();
-        // Counted before another thread can take it out.
-        self.live.fetch_add(bytes, Ordering::Relaxed);
-        if ring.try_insert(sought.to_key(), slot).is_err() {
-            self.live.fetch_sub(bytes, Ordering::Relaxed);
-            return None;
-        }
-        Some(token)
-    }
-
-    /// Puts the record of fill `token` into its place. `None` if the place was invalidated, even if
-    /// another fill has a place there by now.
-    fn complete(&self, sought: &Sought<'_>, token: u64, slot: Slot) -> Option<()> {
-        let bytes = slot.charge.bytes();
-        self.live.fetch_add(bytes, Ordering::Relaxed);
-        let ring = self.index.pin();
-        let found = ring.update_if(sought.to_key(), slot, |place| place.awaits(token));
-        let (gone, done) = match found {
-            CompareAndSwap::Swapped(place) => (place.charge.bytes(), Some(())),
-            CompareAndSwap::Differs(_) | CompareAndSwap::Absent => (bytes, None),
-        };
-        self.live.fetch_sub(gone, Ordering::Relaxed);
-        done
-    }
-
-    /// Removes the pending place of fill `token`.
-    fn give_up(&self, sought: &Sought<'_>, token: u64) {
-        let ring = self.index.pin();
-        if let Some(slot) = ring.remove_if(sought, |place| place.awaits(token)) {
-            self.live.fetch_sub(slot.charge.bytes(), Ordering::Relaxed);
-        }
+    /// Takes out the record or the pending place of a key, if `agrees`.
+    fn remove<'p>(
+        &self,
+        ring: &'p PinnedRecords<'_, Entry>,
+        sought: &Sought<'_>,
+        agrees: impl FnMut(&Entry) -> bool,
+    ) -> Option<RecordRef<'p, Entry>> {
+        let gone = ring.remove_if(sought.hash, sought.is_key(), agrees)?;
+        let entry = gone.header();
+        entry.has_gone();
+        self.live.fetch_sub(entry.charge.bytes(), Ordering::Relaxed);
+        Some(gone)
     }
 
     /// Takes out what there is of a key, including a pending place. For a record, returns the
@@ -311,11 +274,11 @@ impl RecordCache {
         // before.
         fence(Ordering::SeqCst);
         let ring = self.index.pin();
-        let slot = ring.remove(sought)?;
-        self.live.fetch_sub(slot.charge.bytes(), Ordering::Relaxed);
+        let gone = self.remove(&ring, sought, |_| true)?;
         self.invalidations.fetch_add(1, Ordering::Relaxed);
-        let cached = slot.cached.as_ref()?;
-        Some((cached.value.len(), cached.accesses.take()))
+        let entry = gone.header();
+        let was_record = entry.is_complete();
+        was_record.then(|| (gone.value().len(), entry.accesses.take()))
     }
 
     /// Takes out everything of `keyspace`, which has been dropped.
@@ -327,11 +290,8 @@ impl RecordCache {
     fn take_out(&self, keyspace: KeyspaceId) {
         let ring = self.index.pin();
         for entry in ring.entries() {
-            if entry.key().keyspace != keyspace {
-                continue;
-            }
-            if let Some(slot) = ring.remove(&entry.key().sought()) {
-                self.live.fetch_sub(slot.charge.bytes(), Ordering::Relaxed);
+            let is_of_it = entry.header().keyspace == keyspace;
+            if is_of_it && self.remove(&ring, &Sought::of(entry), |_| true).is_some() {
                 self.invalidations.fetch_add(1, Ordering::Relaxed);
             }
         }
@@ -341,10 +301,9 @@ impl RecordCache {
     pub(crate) fn take_accesses(&self, left: &mut Left<'_>) {
         let ring = self.index.pin();
         for entry in ring.entries() {
-            if let Some(cached) = &entry.value().cached {
-                let (key, accesses) = (entry.key(), cached.accesses.take());
-                left(key.keyspace, &key.key, cached.value.len(), accesses);
-            }
+            let accesses = entry.header().accesses.take();
+            let keyspace = entry.header().keyspace;
+            left(keyspace, entry.key(), entry.value().len(), accesses);
         }
     }
 
@@ -354,6 +313,14 @@ impl RecordCache {
     /// under a handle, which would keep them, too.
     pub(crate) fn hand_over(&self) {
         self.index.pin().flush();
+    }
+
+    /// Hands over if the dead take much. It may be long before this thread fills again. The last
+    /// thread that finishes a fill sees what all have taken out.
+    fn hand_over_surplus(&self) {
+        if self.dead_bytes() > self.capacity / KEPT {
+            self.hand_over();
+        }
     }
 
     /// Bytes that the entries in the index may take, besides tables and dead entries.
@@ -397,6 +364,7 @@ impl RecordCache {
             fills: get(&self.fills),
             refused_fills: get(&self.refused),
             evictions: get(&self.evictions),
+            refreshes: get(&self.refreshes),
             invalidations: get(&self.invalidations),
             hits: 0,
             misses: 0,
@@ -404,8 +372,7 @@ impl RecordCache {
     }
 }
 
-/// Bytes of a pending place and of an entry, for keys and values of these lengths.
-fn sizes(key: usize, value: usize) -> (u64, u64) {
-    let place = NODE + key as u64 + 2 * ALLOCATION;
-    (place, place + value as u64 + ALLOCATION + SHARED)
+/// Bytes of an entry with a key and a value of these lengths.
+fn size(key: usize, value: usize) -> u64 {
+    NewRecord::<Entry>::OVERHEAD as u64 + key as u64 + value as u64 + ALLOCATION
 }

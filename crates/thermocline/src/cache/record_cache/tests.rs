@@ -1,12 +1,14 @@
-//! Places, tokens and bytes of the record cache by itself. The engine's tests cover what may be in
+//! Places, heat and bytes of the record cache by itself. The engine's tests cover what may be in
 //! the cache.
 
 use std::sync::mpsc::channel;
 
+use bytes::Bytes;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::tables::VISITS;
 use super::*;
+use crate::key::MAX_SEQ;
 
 fn record(seq: SeqNo, value: &[u8]) -> Record {
     Record {
@@ -60,6 +62,105 @@ fn a_record_is_found_under_its_keyspace_and_key_by_readers_not_before_it() {
     assert!(cache.get(&cache.sought(1, b"k"), 9, || None).is_none());
     assert_eq!(cache.invalidate(&cache.sought(0, b"k")), Some((4, 0)));
     assert_eq!(get(&cache, b"k", 9), None);
+}
+
+fn refresh(cache: &RecordCache, key: &[u8], seq: SeqNo, value: &[u8]) -> Option<(usize, u32)> {
+    cache.refresh(&cache.sought(0, key), seq, value, || {})
+}
+
+#[test]
+fn a_newer_version_takes_the_place_of_a_record_and_of_nothing_else() {
+    let cache = cache(1 << 20);
+    assert_eq!(refresh(&cache, b"k", 1, b"one"), None);
+    assert_eq!(get(&cache, b"k", 9), None, "it was not there");
+    fill(&cache, b"k", 5, b"five");
+    let filled = cache.used_bytes();
+    assert_eq!(refresh(&cache, b"k", 7, b"the seventh"), Some((4, 0)));
+    let found = Some((7, Bytes::from_static(b"the seventh")));
+    assert_eq!(get(&cache, b"k", 7), found);
+    assert_eq!(get(&cache, b"k", 6), None);
+    assert_eq!(refresh(&cache, b"k", 7, b"the seventh"), None, "again");
+    let metrics = cache.metrics();
+    assert_eq!((metrics.refreshes, metrics.entries), (1, 1));
+    let live = || cache.live.load(Ordering::Relaxed);
+    assert_eq!(live(), size(1, 11));
+    // Threads of other tests may keep the older one for a while.
+    let mut turns = 0;
+    while cache.used_bytes() > filled + 7 {
+        turns += 1;
+        assert!(turns < 1_000_000, "{} bytes", cache.used_bytes());
+        cache.hand_over();
+        std::thread::yield_now();
+    }
+    assert_eq!(cache.invalidate(&cache.sought(0, b"k")), Some((11, 0)));
+    assert_eq!(live(), 0);
+}
+
+/// The fill may have read an older version, and comes late to the place.
+#[test]
+fn a_pending_place_is_not_refreshed_but_goes() {
+    let cache = cache(1 << 20);
+    let is_current = || {
+        assert_eq!(refresh(&cache, b"k", 2, b"new"), None);
+        assert_eq!(cache.metrics().entries, 0);
+        true
+    };
+    let mut left = |_, _: &[u8], _, _| {};
+    let sought = cache.sought(0, b"k");
+    cache.fill(&sought, &record(1, b"old"), None, is_current, &mut left);
+    assert_eq!(get(&cache, b"k", 9), None);
+    assert_eq!(cache.live.load(Ordering::Relaxed), 0);
+}
+
+/// A record that is found as seldom as others but was refreshed often would stay for ever, and one
+/// that was found often would leave, if its next version began anew.
+#[test]
+fn the_next_version_of_a_record_was_used_as_much_and_loses_no_access() {
+    let cache = cache(1 << 20);
+    let sought = cache.sought(0, b"k");
+    let mut left = |_, _: &[u8], _, _| {};
+    cache.fill(&sought, &record(1, b"v"), Some(3), || true, &mut left);
+    let used = || {
+        let ring = cache.index.pin();
+        let found = ring.get(sought.hash, sought.is_key()).unwrap();
+        format!("{:?}", found.header().used)
+    };
+    let unused = used();
+    assert_eq!(refresh(&cache, b"k", 2, b"w"), Some((1, 0)));
+    assert_eq!(used(), unused);
+    let hit = |slice| cache.get(&sought, 9, || Some(slice)).unwrap().to_log;
+    assert_eq!([hit(3), hit(3)], [0, 0], "logged by the reader that filled");
+    let after = used();
+    assert_ne!(after, unused);
+    assert_eq!(refresh(&cache, b"k", 3, b"x"), Some((1, 2)));
+    assert_eq!(used(), after);
+    assert_eq!([hit(3), hit(4)], [0, 2]);
+}
+
+/// While a reader keeps older versions from being freed, newer ones find no memory at some time.
+/// Then records go, and none stays that is older.
+#[test]
+fn refreshing_keeps_the_bound_and_leaves_nothing_older() {
+    let capacity = 256 << 10;
+    let cache = cache(capacity);
+    let keys: Vec<_> = (0..100u32).map(u32::to_le_bytes).collect();
+    for key in &keys {
+        fill(&cache, key, 1, &[1; 1000]);
+    }
+    let reader = cache.index.pin();
+    for (seq, key) in (2..).zip(keys.iter().chain(&keys)) {
+        refresh(&cache, key, seq, &[2; 1000]);
+        assert!(cache.used_bytes() <= capacity, "{}", cache.used_bytes());
+        let found = get(&cache, key, MAX_SEQ);
+        assert!(found.is_none_or(|(found, _)| found == seq));
+    }
+    drop(reader);
+    let metrics = cache.metrics();
+    let gone = metrics.invalidations;
+    assert!(gone > 0 && metrics.refreshes > 0, "{metrics:?}");
+    assert_eq!(metrics.entries + gone, keys.len() as u64);
+    cache.forget(0);
+    assert_eq!(cache.live.load(Ordering::Relaxed), 0);
 }
 
 /// Two fills of one key, the first of which was invalidated: it must not complete the place that
@@ -145,7 +246,7 @@ fn the_cache_keeps_its_bound_and_what_is_used() {
         let metrics = cache.metrics();
         assert_eq!(metrics.evictions, evicted);
         assert!(metrics.bytes > capacity / 2, "{metrics:?}");
-        let held: u64 = metrics.entries * (len as u64 + NODE);
+        let held: u64 = metrics.entries * size(4, len);
         assert!(metrics.bytes >= held, "{metrics:?}");
     }
 }
@@ -176,11 +277,10 @@ fn the_index_grows_with_what_searches_cost_and_growth_is_paid_for() {
 fn taken_out_for_a_table(begun: bool) -> u64 {
     const LEN: usize = 2500;
     let cache = RecordCache::with_buckets(128 << 10, 7, 64).unwrap();
-    let (place, whole) = sizes(4, LEN);
     let mut keys = (0..u32::MAX).map(u32::to_le_bytes);
     // Nothing has to be freed for these fills, so it does not matter what threads of other tests
     // keep.
-    while cache.live.load(Ordering::Relaxed) + place + whole <= cache.room_for_entries() {
+    while cache.live.load(Ordering::Relaxed) + size(4, LEN) <= cache.room_for_entries() {
         let key = keys.next().unwrap();
         fill_sought(&cache, &colliding(&cache, 1 << 63, &key), 1, &[0; LEN]);
     }
@@ -229,7 +329,7 @@ fn read_evenly(cache: &RecordCache, keys: u32, reads: u32) -> (f64, f64) {
 #[test]
 fn a_hot_set_that_does_not_fit_is_taken_in_slowly_and_found_as_often() {
     let cache = cache(1 << 20);
-    let fits = (cache.room_for_entries() / (900 + NODE + 72)) as u32;
+    let fits = (cache.room_for_entries() / size(4, 900)) as u32;
     read_evenly(&cache, 4 * fits, 30_000);
     let (found, wanted) = read_evenly(&cache, 4 * fits, 30_000);
     assert!(found > 0.2 && wanted < found, "{found} {wanted}");

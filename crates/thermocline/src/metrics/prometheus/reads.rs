@@ -113,6 +113,11 @@ impl Writer<'_> {
                 cache.evictions,
             ),
             (
+                "record_cache_refreshes",
+                "Records that a flush replaced by their newest version",
+                cache.refreshes,
+            ),
+            (
                 "record_cache_invalidations",
                 "Records that left the record cache for a newer version",
                 cache.invalidations,

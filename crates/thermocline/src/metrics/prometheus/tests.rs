@@ -137,6 +137,7 @@ fn every_field_appears_with_its_labels_and_nothing_else() {
         ("record_cache_fills_total", 1605.0),
         ("record_cache_refused_fills_total", 1606.0),
         ("record_cache_evictions_total", 1607.0),
+        ("record_cache_refreshes_total", 1609.0),
         ("record_cache_invalidations_total", 1608.0),
         ("hot_set_bytes", 1301.0),
         ("hot_set_limit_bytes", 1302.0),

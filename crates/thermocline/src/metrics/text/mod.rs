@@ -342,6 +342,7 @@ fn text_record_cache(cache: &RecordCacheMetrics) -> Section {
             cache.evictions, cache.invalidations
         ),
     );
+    section.pair("refreshed", cache.refreshes.to_string());
     section
 }
 

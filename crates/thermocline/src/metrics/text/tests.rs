@@ -133,6 +133,7 @@ fn the_record_cache_shows_what_it_holds_and_what_it_is_worth() {
     cache("hits", &["513 of 2117 (24.2 %)"]);
     cache("taken in", &["1605, 1606 refused"]);
     cache("taken out", &["1607 for others", "1608 for newer"]);
+    cache("refreshed", &["1609"]);
     check(&text, "Memory", "record cache", &["1.08 KiB"]);
     let without = Metrics::default().to_text().to_lowercase();
     assert!(!without.contains("record cache"), "{without}");
