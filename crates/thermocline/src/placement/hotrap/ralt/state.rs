@@ -363,6 +363,7 @@ impl State {
                     deletes: 0,
                     min_seq: 0,
                     max_seq: 0,
+                    ingested: false,
                     range,
                     content: None,
                 },
