@@ -256,6 +256,13 @@ impl Batch {
     }
 }
 
+/// An encoded batch of one write.
+pub(crate) fn encode_one(keyspace: KeyspaceId, kind: Kind, key: &[u8], value: &[u8]) -> Bytes {
+    let mut batch = Batch::for_one(key.len(), value.len());
+    batch.push(keyspace, kind, key, value);
+    batch.into_bytes()
+}
+
 fn has_value(kind: Kind) -> bool {
     kind != Kind::Delete
 }
@@ -315,7 +322,8 @@ impl Ops {
 
     fn decode(&mut self) -> Option<Op> {
         let mut decoder = Decoder::new(self.bytes.get(self.at..)?);
-        let kind = Kind::from_byte(decoder.u8()?).filter(|kind| kind.is_supported())?;
+        let is_known = |kind: &Kind| kind.is_supported() || *kind == Kind::Ingestion;
+        let kind = Kind::from_byte(decoder.u8()?).filter(is_known)?;
         let keyspace = KeyspaceId::try_from(decoder.varint()?).ok()?;
         let key = decoder.bytes()?;
         let value = match has_value(kind) {

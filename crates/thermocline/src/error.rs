@@ -244,6 +244,29 @@ pub enum Error {
         /// Position of the condition in the batch, from 0.
         index: usize,
     },
+    /// A record of an ingestion does not come behind the one before it, so nothing was ingested.
+    #[error(
+        "record {index} of the ingestion {}, so nothing was ingested; sort the records by key, each once, or write them in batches",
+        if *is_duplicate { "has the key of the one before it" } else { "has a lower key than the one before it" }
+    )]
+    NotSorted {
+        /// Position of the record among those given, from 0.
+        index: u64,
+        /// Whether its key is the same as the one before, and not lower.
+        is_duplicate: bool,
+    },
+    /// The log was asked for, and at this sequence number tables were ingested, whose records it
+    /// does not hold.
+    #[error(
+        "at sequence {seq} tables were ingested into keyspace number {keyspace}, and the log does not hold their records; start from a \
+         checkpoint"
+    )]
+    LogIngested {
+        /// The sequence number of the ingestion.
+        seq: u64,
+        /// Number of the keyspace.
+        keyspace: u32,
+    },
     /// The log no longer holds the sequence number asked for.
     #[error("the log starts at sequence {oldest}, {asked} is gone; start from a checkpoint")]
     LogGone {
@@ -327,12 +350,14 @@ impl Error {
             Error::NotFound { .. }
             | Error::NoBackup { .. }
             | Error::UnknownKeyspace { .. }
-            | Error::LogGone { .. } => ErrorKind::NotFound,
+            | Error::LogGone { .. }
+            | Error::LogIngested { .. } => ErrorKind::NotFound,
             Error::WrongTier { .. } | Error::Unfinished { .. } => ErrorKind::WrongPlace,
             Error::InvalidOption { .. }
             | Error::TooLarge { .. }
             | Error::DoesNotFit { .. }
             | Error::ForeignKeyspace { .. }
+            | Error::NotSorted { .. }
             | Error::LogAhead { .. } => ErrorKind::Invalid,
             Error::ConditionFailed { .. } => ErrorKind::Conflict,
             Error::Closed => ErrorKind::Closed,

@@ -32,6 +32,8 @@ pub enum Kind {
     Merge = 4,
     /// Reserved: the value lies in another file.
     ValuePointer = 5,
+    /// Only in the log: tables were ingested. Their records are in them alone.
+    Ingestion = 6,
 }
 
 impl Kind {
@@ -44,6 +46,7 @@ impl Kind {
             3 => Kind::ExpiringPut,
             4 => Kind::Merge,
             5 => Kind::ValuePointer,
+            6 => Kind::Ingestion,
             _ => return None,
         })
     }

@@ -111,7 +111,7 @@ mod version;
 mod wal;
 mod write;
 
-pub use api::{Db, DbBuilder, Keyspace, Snapshot};
+pub use api::{Db, DbBuilder, Ingested, Ingestion, Keyspace, Snapshot};
 pub use batch::{Batch, Expect};
 pub use bytes::Bytes;
 pub use clock::{Clock, ManualClock, SystemClock};

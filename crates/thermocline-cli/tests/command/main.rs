@@ -5,6 +5,7 @@ mod cost;
 mod deleting;
 mod interrupt;
 mod kill;
+mod loading;
 mod maintenance;
 mod mistakes;
 mod open_files;

@@ -142,6 +142,26 @@ impl Trial {
         Ok(())
     }
 
+    /// Ingests neighbouring keys of a writer, but for those whose next version is a delete.
+    fn ingest(&self, writer: usize, rng: &mut SmallRng) -> Checked {
+        let first = rng.random_range(0..KEYS / WRITERS) * WRITERS + writer;
+        let numbers = (first..KEYS).step_by(WRITERS);
+        let mut written = Vec::new();
+        for number in numbers.take(rng.random_range(1..60)) {
+            let begun = &self.known[number].begun;
+            if !is_gone(begun.load(Ordering::SeqCst) + 1) {
+                written.push((number, begun.fetch_add(1, Ordering::SeqCst) + 1));
+            }
+        }
+        let record = |(number, version): &(usize, u64)| (key(*number), value(*number, *version));
+        self.db.ingest(written.iter().map(record))?;
+        for (number, version) in written {
+            let acknowledged = &self.known[number].acknowledged;
+            acknowledged.store(version, Ordering::SeqCst);
+        }
+        Ok(())
+    }
+
     fn read(&self, rng: &mut SmallRng) -> Checked {
         match rng.random_range(0..40) {
             0 => self.read_snapshot(rng),
@@ -242,7 +262,12 @@ impl Trial {
             let writers: Vec<_> = (0..WRITERS)
                 .map(|writer| {
                     let mut rng = rng(writer as u64);
-                    scope.spawn(move || (0..WRITES).try_for_each(|_| self.write(writer, &mut rng)))
+                    scope.spawn(move || {
+                        (0..WRITES).try_for_each(|_| match rng.random_range(0..200) {
+                            0 => self.ingest(writer, &mut rng),
+                            _ => self.write(writer, &mut rng),
+                        })
+                    })
                 })
                 .collect();
             let ended: Vec<_> = writers.into_iter().map(|writer| writer.join()).collect();

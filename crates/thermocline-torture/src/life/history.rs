@@ -48,6 +48,17 @@ impl History {
         done.map(|_| ()).map_err(Stop::Failed)
     }
 
+    /// As [`History::write`], of puts into one keyspace in the order of their keys, which are
+    /// ingested. They are durable, and with them all that comes before.
+    ///
+    /// # Errors
+    /// As [`History::write`].
+    pub fn ingest(&mut self, db: &Db, write: Write) -> Result<(), Stop> {
+        let done = ingest(db, &write);
+        self.note(write, Durability::Sync, &done)?;
+        done.map(|_| ()).map_err(Stop::Failed)
+    }
+
     /// Notes what the store has said to `write`.
     ///
     /// # Errors
@@ -184,6 +195,14 @@ pub(crate) fn batch_of(db: &Db, write: &Write) -> Result<Batch> {
         }
     }
     Ok(batch)
+}
+
+/// Ingests the puts of `write`. They go to one keyspace, and come in the order of their keys.
+pub(crate) fn ingest(db: &Db, write: &Write) -> Result<SeqNo> {
+    let name = write.first().map_or("default", |(keyspace, _, _)| keyspace);
+    let records = write.iter();
+    let records = records.filter_map(|(_, key, value)| Some((key, value.as_ref()?)));
+    Ok(db.keyspace(name)?.ingest(records)?.seq)
 }
 
 /// Applies `write` to `contents`.

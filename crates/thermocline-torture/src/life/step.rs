@@ -18,6 +18,8 @@ pub enum Step {
     CreateKeyspace(&'static str),
     /// Compacts every keyspace that is written to down to the last level.
     Compact,
+    /// Ingests about this many neighbouring keys.
+    Ingest(usize),
     /// Waits for background work.
     Idle,
     /// Copies the store to a place of its own.
@@ -35,6 +37,7 @@ pub const LIFE: &[Step] = &[
     Step::Idle,
     Step::Flush,
     Step::Write(89),
+    Step::Ingest(40),
     Step::Compact,
     Step::CreateKeyspace("later"),
     Step::Checkpoint,

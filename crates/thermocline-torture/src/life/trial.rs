@@ -234,6 +234,7 @@ impl Trial {
                     Err(_) => Ok(()),
                 }
             }
+            Step::Ingest(count) => self.ingest(&db, count),
             Step::Idle => Ok(db.wait_idle()?),
             Step::CreateKeyspace(name) => {
                 db.create_keyspace(name)?;
@@ -305,6 +306,21 @@ impl Trial {
         };
         let write = self.make(number);
         self.history.write(db, write, durability)
+    }
+
+    /// Ingests neighbouring keys, every second one, into one of the keyspaces.
+    fn ingest(&mut self, db: &Db, count: usize) -> Result<(), Stop> {
+        let number = self.written;
+        self.written += 1;
+        let side = self.keyspaces.contains(&SIDE) && number % 2 == 0;
+        let keyspace = if side { SIDE } else { "default" };
+        let first = number * 7919 % KEYS;
+        let keys = (first..KEYS).step_by(2).take(count);
+        let put = |key| {
+            let value = format!("{number}:{}", "y".repeat(500 + key % 300));
+            (keyspace, numbered(key), Some(value))
+        };
+        self.history.ingest(db, keys.map(put).collect())
     }
 
     /// Write `number`: a put, now and then a delete, and every third write a batch over two

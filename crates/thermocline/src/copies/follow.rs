@@ -136,6 +136,12 @@ impl LogReader {
         let mut ops = Vec::new();
         for op in Ops::new(bytes).map_err(|bad| refused(bad.at))? {
             let op = op.map_err(|bad| refused(bad.at))?;
+            if op.kind == Kind::Ingestion {
+                return Err(Error::LogIngested {
+                    seq: first_seq,
+                    keyspace: op.keyspace,
+                });
+            }
             // Kept as a slice, one key would keep all that was read of its segment (I8).
             let (key, value) = detached(&op.key, &op.value);
             ops.push(LoggedOp {

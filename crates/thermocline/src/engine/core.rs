@@ -27,7 +27,7 @@ use crate::table::{LazyTable, TableHeat, TableMeta};
 use crate::tier::Tier;
 use crate::version::{FileGuard, Graveyard, HotEstimate, Manifest, TableHandle};
 use crate::wal::FoundLog;
-use crate::write::{Commit, Refusals, Stall};
+use crate::write::{Commit, Ingestions, Refusals, Stall};
 
 /// An open store: what its parts share. Each part adds its own methods, in its own files.
 pub(crate) struct Engine {
@@ -46,6 +46,8 @@ pub(crate) struct Engine {
     pub(crate) graveyard: Arc<Graveyard>,
     pub(crate) keyspaces: Keyspaces,
     pub(crate) commit: Commit,
+    /// What is being ingested.
+    pub(crate) ingestions: Ingestions,
     pub(crate) sequence: Sequence,
     pub(crate) snapshots: Snapshots,
     pub(crate) files: Files,

@@ -28,6 +28,14 @@ impl Engine {
         self.wait_flushed(through)
     }
 
+    /// Flushes the frozen memtables of `tree`.
+    pub(crate) fn flush_frozen_of(&self, tree: &Arc<Tree>) -> Result<()> {
+        self.background.clear_all();
+        self.schedule();
+        let failure = || self.background.failure(Work::Flush);
+        self.wait_for(&mut || tree.peek().immutables.is_empty(), &failure)
+    }
+
     fn wait_flushed(&self, through: SeqNo) -> Result<()> {
         let behind = |tree: &Arc<Tree>| {
             let immutables = &tree.peek().immutables;

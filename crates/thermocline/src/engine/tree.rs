@@ -167,6 +167,25 @@ impl Tree {
         (frozen, epoch, now)
     }
 
+    /// The next epoch, for a table that comes to the tree without a memtable (I2).
+    pub(crate) fn draw_epoch(&self, state: &mut TreeState) -> u64 {
+        let epoch = state.next_epoch;
+        state.next_epoch += 1;
+        epoch
+    }
+
+    /// Ends every reservation of a place in L0: what comes in there may be older than what is about
+    /// to lie below it, or at a lower place (I1).
+    pub(crate) fn void_places(&self, state: &mut TreeState) {
+        state.l0_places.picked(state.next_epoch - 1);
+    }
+
+    /// From now on, readers use the record cache or, if `shuns`, do not.
+    pub(crate) fn shun_record_cache(&self, shuns: bool) {
+        let _state = self.state.lock();
+        self.publish(self.pin().with_record_cache(!shuns));
+    }
+
     /// Gives back the place of `epoch`, to which nothing came. From then on readers see what `view`
     /// gives.
     pub(crate) fn give_up_place(&self, epoch: u64, view: impl FnOnce() -> PromotionView) {
@@ -198,7 +217,11 @@ impl Tree {
         if let Some(epoch) = what.place() {
             state.l0_places.release(epoch);
         }
-        let publish = |view| self.publish(now.with(version, immutables, view));
+        let shuns = now.shuns_record_cache && !matches!(what, Installed::Ingestion(_));
+        let publish = |view| {
+            let next = now.with(version, immutables, view);
+            self.publish(next.with_record_cache(!shuns));
+        };
         let taken = self.placed.install(what, &now.waiting, publish);
         state.past.push(&now.version, engine.clock.now());
         for &(_, through) in &edit.flushed_through {

@@ -139,6 +139,7 @@ fn table_meta(len: u64) -> TableMeta {
         deletes: 0,
         min_seq: 1,
         max_seq: MAX_SEQ,
+        ingested: false,
         range: KeyRange {
             first: Bytes::new(),
             last: Bytes::from_static(&[0xff; 8]),

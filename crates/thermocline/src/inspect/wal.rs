@@ -132,6 +132,7 @@ impl fmt::Display for Write {
         match self.kind {
             Kind::Delete => write!(f, "delete {key}"),
             Kind::Put => write!(f, "put {key}, value of {} bytes", self.value_bytes),
+            Kind::Ingestion => f.write_str("tables were ingested"),
             other => write!(f, "{other:?} {key}"),
         }
     }

@@ -1,8 +1,8 @@
 //! How a large compaction is divided by key, so that several threads can work on it.
 //!
-//! While a compaction of L0 runs, no other may take tables of L0 or write where it writes (I2, I11).
-//! So under a stream of writes it alone decides how fast L0 is emptied, however many threads there
-//! are.
+//! While a compaction of L0 runs, no other may take tables of L0 (I2) or write where it writes
+//! (I11). So under a stream of writes it alone decides how fast L0 is emptied, however many threads
+//! there are.
 
 use std::ops::Range;
 

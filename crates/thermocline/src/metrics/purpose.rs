@@ -29,6 +29,8 @@ pub enum Purpose {
     Copy,
     /// Tables that were written anew on another tier because of their heat.
     Migration,
+    /// Tables of an ingestion.
+    Ingest,
 }
 
 impl Purpose {
@@ -46,6 +48,7 @@ impl Purpose {
         Purpose::FlashCache,
         Purpose::Copy,
         Purpose::Migration,
+        Purpose::Ingest,
     ];
 
     /// Its name in metrics.
@@ -63,6 +66,7 @@ impl Purpose {
             Purpose::FlashCache => "flash_cache",
             Purpose::Copy => "copy",
             Purpose::Migration => "migration",
+            Purpose::Ingest => "ingest",
         }
     }
 }

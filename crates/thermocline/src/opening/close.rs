@@ -39,6 +39,8 @@ impl Engine {
         };
         self.executor.notify();
         self.executor.shutdown();
+        // Before the manifest ends: the one that is being installed appends an edit.
+        self.ingestions.end();
         let _: Result<()> = point!(self.points, "close.work_ended");
         let ended = ended.and_then(|()| self.end_manifest());
         // An error of the log comes first: what the log lacks is lost. If it lacks nothing, it has

@@ -297,6 +297,7 @@ impl Parts<'_> {
                 tally: Arc::new(Tally::new(request.options.l0_stop)),
             },
             commit: Commit::new(wal, last_seq),
+            ingestions: Default::default(),
             sequence: Sequence {
                 visible: AtomicU64::new(last_seq),
                 log_floor: AtomicU64::new(self.shape.log_floor),

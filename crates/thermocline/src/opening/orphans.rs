@@ -165,7 +165,9 @@ pub(crate) fn log_begins(log: &Recovered) -> SeqNo {
 /// A flush writes its table once the log is synced up to it (I5), and the log is removed only after
 /// the edit of the flush. The edit of a drop lets nothing go that is only in memory. A compaction
 /// takes over tables that are named, so one that took over other tables proves that their edits are
-/// lost. `shape` is what manifest number `manifest` says.
+/// lost. An ingestion is installed before anything else is logged: if the log goes on behind it,
+/// and its keyspace is not flushed through it, its edit is lost. `shape` is what manifest number
+/// `manifest` says.
 pub(crate) fn was_named(
     table: &SelfDescribed,
     shape: &Shape,
@@ -183,6 +185,15 @@ pub(crate) fn was_named(
     // when the manifest was begun.
     if meta.id > manifest && !table.identity.replaces.iter().all(|id| shape.knows(*id)) {
         return true;
+    }
+    if meta.ingested {
+        // What was logged behind it was logged when its edit was durable, or its tables were gone.
+        let mut ingestions = log.ingestions.iter();
+        return ingestions.any(|ingestion| {
+            ingestion.tables.contains(&meta.id)
+                && ingestion.seq > *through
+                && ingestion.seq < log.last_seq
+        });
     }
     let log_begins = log_begins(log);
     let is_flush = table.identity.replaces.is_empty() && meta.min_seq > *through;

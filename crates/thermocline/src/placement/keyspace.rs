@@ -20,6 +20,8 @@ pub(crate) enum Installed<'a> {
     Crossing(u64, &'a Brought),
     /// This promotion cache became a table.
     Promotion(&'a FrozenPromotion),
+    /// An ingestion, which came below level f under the claims of these numbers.
+    Ingestion(&'a [u64]),
 }
 
 impl Installed<'_> {
@@ -69,6 +71,7 @@ impl OfKeyspace {
                 self.gate.drop_frozen(&frozen.cache);
                 publish(self.gate.view());
             }
+            Installed::Ingestion(jobs) => self.gate.install_ingested(jobs, publish),
             Installed::Flush(_) | Installed::Compaction => publish(now.clone()),
         }
         Taken::new()

@@ -55,6 +55,11 @@
 //! that the place is seen before the check, and two fences see to that (`cache/record_cache`). The
 //! place need not be there while the tables are read, so a key that is not found costs no place.
 //!
+//! An ingestion brings tables without a memtable, so there is no S_f whose readers would find the
+//! new versions. In its place comes a superversion S_i whose readers neither ask the cache nor fill
+//! it. Then all of the keyspace is taken out, and then the tables are published. A fill whose check
+//! came before S_i has its place before the cache is gone through, and a later check fails.
+//!
 //! Compactions, crossings and promotions by flush change the superversion but not N, so they
 //! invalidate nothing. A fill that they overtake is refused without need, and a later read makes
 //! it. A dropped keyspace gets an empty superversion, whose readers do not ask the cache, and then
@@ -117,7 +122,8 @@ impl Engine {
         // Asked whatever `below` finds: the door counts what is missed.
         let is_wanted = matches!(moment, Moment::Latest(_)) && cache.is_wanted(&sought);
         let (found, record) = below()?;
-        if let Some(record) = record.as_ref().filter(|r| is_wanted && r.kind == Kind::Put) {
+        let fills = is_wanted && !from.shuns_record_cache;
+        if let Some(record) = record.as_ref().filter(|r| fills && r.kind == Kind::Put) {
             self.fill_cache(cache, tree, from, &sought, record);
         }
         Ok((found, record))
@@ -145,7 +151,8 @@ impl Engine {
         key: &[u8],
         seq: SeqNo,
     ) -> Option<Record> {
-        let cache = self.caches.records.as_ref().filter(|_| from.has_tables)?;
+        let is_asked = from.has_tables && !from.shuns_record_cache;
+        let cache = self.caches.records.as_ref().filter(|_| is_asked)?;
         let hit = cache.get(&cache.sought(tree.id, key), seq, || None)?;
         Some(hit.record)
     }
@@ -158,7 +165,7 @@ impl Engine {
         sought: &Sought<'_>,
         seq: SeqNo,
     ) -> Option<Record> {
-        if !from.has_tables {
+        if !from.has_tables || from.shuns_record_cache {
             return None;
         }
         let hit = cache.get(sought, seq, || self.slice())?;

@@ -33,6 +33,9 @@ pub(crate) struct Superversion {
     /// Whether there are tables. If there are none, the record cache knows nothing: what it may
     /// still hold is of a keyspace that was dropped.
     pub(crate) has_tables: bool,
+    /// Whether readers neither ask the record cache nor fill it: an ingestion is about to make its
+    /// entries old.
+    pub(crate) shuns_record_cache: bool,
 }
 
 /// A place of the search order below the memtables.
@@ -72,6 +75,7 @@ impl Superversion {
             last_fast_level: usize::from(last_fast_level),
             newest_below: 0,
             has_tables: false,
+            shuns_record_cache: false,
         };
         empty.with(version, Vec::new(), waiting)
     }
@@ -88,6 +92,7 @@ impl Superversion {
             immutables,
             newest_below: newest_below(&version, self.last_fast_level),
             has_tables: version.last_level().is_some(),
+            shuns_record_cache: self.shuns_record_cache,
             version: Arc::new(version),
             waiting,
             last_fast_level: self.last_fast_level,
@@ -107,6 +112,14 @@ impl Superversion {
     pub(crate) fn with_view(&self, waiting: PromotionView) -> Self {
         Self {
             waiting,
+            ..self.clone()
+        }
+    }
+
+    /// This state for readers that use the record cache, or that do not.
+    pub(crate) fn with_record_cache(&self, uses: bool) -> Self {
+        Self {
+            shuns_record_cache: !uses,
             ..self.clone()
         }
     }

@@ -14,7 +14,7 @@ use super::{TableMeta, filter};
 use crate::cache::HeldBuffer;
 use crate::error::{Error, Result};
 use crate::ids::{FileId, KeyspaceId, table_file_name};
-use crate::key::{InternalKey, Kind, MAX_KEY_LEN, MAX_VALUE_LEN};
+use crate::key::{InternalKey, Kind, MAX_KEY_LEN, MAX_VALUE_LEN, SeqNo};
 use crate::metrics::Purpose;
 use crate::options::{Compression, FilterPolicy};
 use crate::sync::Arc;
@@ -145,6 +145,14 @@ impl TableBuilder {
     #[must_use]
     pub(crate) fn weighed(mut self) -> Self {
         self.properties.weight = Some(0);
+        self
+    }
+
+    /// Makes this a table of an ingestion, whose records are all written with number 0: the number
+    /// that they get is greater than `after`, and the manifest says which it is.
+    #[must_use]
+    pub(crate) fn ingested(mut self, after: SeqNo) -> Self {
+        self.properties.ingested_after = Some(after);
         self
     }
 
@@ -328,6 +336,7 @@ impl TableBuilder {
         let content = self.properties.content();
         let TableProperties {
             identity,
+            ingested_after,
             min_seq,
             max_seq,
             entries,
@@ -347,6 +356,7 @@ impl TableBuilder {
             deletes,
             min_seq,
             max_seq,
+            ingested: ingested_after.is_some(),
             range,
         })
     }

@@ -180,8 +180,9 @@ impl Checker<'_> {
             let kind = self.table.kind(trailer, at)?;
             self.check.entries += 1;
             self.check.deletes += u64::from(kind == Kind::Delete);
-            self.min_seq = self.min_seq.min(trailer >> 8);
-            self.max_seq = self.max_seq.max(trailer >> 8);
+            let seq = self.table.trailer(trailer) >> 8;
+            self.min_seq = self.min_seq.min(seq);
+            self.max_seq = self.max_seq.max(seq);
             self.raw_key_bytes += key.len() as u64;
             self.raw_value_bytes += records.value().len() as u64;
             let range = &self.table.meta.range;

@@ -37,7 +37,12 @@ impl SelfDescribed {
         let stored = file.read_bytes(Purpose::Open, handle.offset, handle.len as usize)?;
         let payload = stored::decode(&stored, id, handle.offset);
         let payload = stored::at(payload, path, handle.offset)?;
-        let properties = stored::at(TableProperties::decode(&payload), path, handle.offset)?;
+        let mut properties = stored::at(TableProperties::decode(&payload), path, handle.offset)?;
+        let ingested = properties.ingested_after.is_some();
+        if let Some(after) = properties.ingested_after {
+            // The manifest knows the number. Without one, this is the least that it can be.
+            properties.assign(after.saturating_add(1));
+        }
         let content = properties.content();
         let identity = properties.identity;
         let seqs = properties.min_seq.max(properties.max_seq);
@@ -57,6 +62,7 @@ impl SelfDescribed {
                 deletes: properties.deletes,
                 min_seq: properties.min_seq,
                 max_seq: properties.max_seq,
+                ingested,
                 content: Some(content),
                 range: properties.range,
             },

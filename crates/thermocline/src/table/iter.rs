@@ -426,6 +426,15 @@ impl InternalIterator for TableIter {
             // A shortened separator may lie past the block's last record.
             self.next_block()?;
         }
+        if self.table.meta.ingested
+            && self.valid()
+            && let Some(data) = &self.data
+            && data.key() == target.user_key
+            && self.table.trailer(data.trailer()) > target.trailer()
+        {
+            // By its stored number it comes behind the target, by its own before.
+            return self.next();
+        }
         self.settle()
     }
 
@@ -436,7 +445,11 @@ impl InternalIterator for TableIter {
         }
         match &mut self.data {
             Some(data) if data.valid() => {
-                let there = data.key() == target.user_key && data.trailer() == target.trailer();
+                let trailer = self.table.trailer(data.trailer());
+                let there = data.key() == target.user_key
+                    && (trailer == target.trailer()
+                        // By its stored number it comes behind the target.
+                        || self.table.meta.ingested && trailer > target.trailer());
                 if !there {
                     return self.prev();
                 }
@@ -476,7 +489,10 @@ impl InternalIterator for TableIter {
 
     fn key(&self) -> InternalKey<'_> {
         match &self.data {
-            Some(data) => InternalKey::new(data.key(), data.trailer() >> 8, self.kind),
+            Some(data) => {
+                let seq = self.table.trailer(data.trailer()) >> 8;
+                InternalKey::new(data.key(), seq, self.kind)
+            }
             None => InternalKey::new(&[], 0, self.kind),
         }
     }

@@ -147,6 +147,19 @@ impl KeySample {
         MOST_FRONT + keys.min(entries) * MOST_KEY
     }
 
+    /// The same keys, each with the number `seq`.
+    pub(super) fn with_seq(&self, seq: SeqNo) -> Self {
+        let mut out = Vec::with_capacity(self.encoded.len() + 8 * self.older.keys);
+        out.extend_from_slice(self.encoded.get(..8).unwrap_or(&self.encoded));
+        for (hash, key) in self.keys(u64::MAX) {
+            out.extend_from_slice(&hash.to_le_bytes());
+            for number in [seq, key.live, key.dead] {
+                put_varint(&mut out, number);
+            }
+        }
+        Self::new(out.into())
+    }
+
     pub(super) fn encoded(&self) -> &[u8] {
         &self.encoded
     }

@@ -19,6 +19,9 @@ pub(crate) struct TableMeta {
     pub(crate) deletes: u64,
     pub(crate) min_seq: SeqNo,
     pub(crate) max_seq: SeqNo,
+    /// Whether it came by an ingestion. All of its records then have the sequence number
+    /// `max_seq`, whatever number is stored with them: it was not known when they were written.
+    pub(crate) ingested: bool,
     /// First and last user key.
     pub(crate) range: KeyRange,
     /// What the table's own properties say of its bytes. A manifest of version 0.1.0 does not have
@@ -40,5 +43,11 @@ impl TableMeta {
     /// The file's name on its tier.
     pub(crate) fn file_name(&self) -> String {
         table_file_name(self.id)
+    }
+
+    /// The number that all of its records have, if they are stored without one.
+    #[inline]
+    pub(crate) fn assigned(&self) -> Option<SeqNo> {
+        self.ingested.then_some(self.max_seq)
     }
 }

@@ -34,6 +34,7 @@ mod tag {
     pub(super) const GONE: u64 = 21;
     pub(super) const DATA_CHECKSUM: u64 = 22;
     pub(super) const KEY_SAMPLE: u64 = 23;
+    pub(super) const INGESTED: u64 = 24;
 }
 
 /// A table's description of itself when it was written. Its level and tier may have changed since
@@ -42,6 +43,9 @@ mod tag {
 pub(crate) struct TableProperties {
     /// Who wrote it, for whom, and which tables it replaces.
     pub(crate) identity: TableIdentity,
+    /// For a table of an ingestion: the number of its records, which the manifest has, is greater
+    /// than this.
+    pub(crate) ingested_after: Option<SeqNo>,
     pub(crate) min_seq: SeqNo,
     pub(crate) max_seq: SeqNo,
     pub(crate) entries: u64,
@@ -80,6 +84,7 @@ impl TableProperties {
     pub(super) fn new(identity: TableIdentity) -> Self {
         Self {
             identity,
+            ingested_after: None,
             min_seq: SeqNo::MAX,
             max_seq: 0,
             entries: 0,
@@ -97,6 +102,12 @@ impl TableProperties {
             data_checksum: None,
             key_sample: None,
         }
+    }
+
+    /// Gives all records the number `seq`, in a table of an ingestion.
+    pub(super) fn assign(&mut self, seq: SeqNo) {
+        (self.min_seq, self.max_seq) = (seq, seq);
+        self.key_sample = self.key_sample.take().map(|sample| sample.with_seq(seq));
     }
 
     pub(super) fn encode(&self) -> Vec<u8> {
@@ -125,6 +136,11 @@ impl TableProperties {
         }
         if let Some(sample) = &self.key_sample {
             field(tag::KEY_SAMPLE, sample.encoded());
+        }
+        if let Some(after) = self.ingested_after {
+            number.clear();
+            put_varint(&mut number, after);
+            field(tag::INGESTED, &number);
         }
         for (tag, value) in [
             (tag::KEYSPACE, u64::from(identity.keyspace)),
@@ -169,6 +185,7 @@ impl TableProperties {
         let mut numbers = [None; tag::WEIGHT as usize + 1];
         let (mut database, mut first, mut last) = (None, None, None);
         let (mut data_checksum, mut key_sample) = (None, None);
+        let mut ingested_after = None;
         let (mut replaces, mut gone, mut keyspace_name) = (None, Vec::new(), Bytes::new());
         let mut decoder = Decoder::new(payload);
         while !decoder.is_empty() {
@@ -184,6 +201,7 @@ impl TableProperties {
                 tag::DATA_CHECKSUM => data_checksum = Some(value.u64()?),
                 tag::KEY_SAMPLE => key_sample = Some(KeySample::new(Bytes::copy_from_slice(bytes))),
                 tag::GONE => gone = value.varints()?,
+                tag::INGESTED => ingested_after = Some(value.varint()?),
                 // A field of a later version is skipped.
                 _ => {
                     if let Some(slot) = usize::try_from(tag).ok().and_then(|t| numbers.get_mut(t)) {
@@ -205,6 +223,7 @@ impl TableProperties {
                 gone,
                 keyspace_name,
             },
+            ingested_after,
             min_seq: number(tag::MIN_SEQ)?,
             max_seq: number(tag::MAX_SEQ)?,
             entries: number(tag::ENTRIES)?,
@@ -259,6 +278,9 @@ mod tests {
         let mut weighed = properties();
         weighed.weight = Some(77);
         assert_eq!(TableProperties::decode(&weighed.encode()), Ok(weighed));
+        let mut ingested = properties();
+        ingested.ingested_after = Some(1 << 40);
+        assert_eq!(TableProperties::decode(&ingested.encode()), Ok(ingested));
     }
 
     #[test]

@@ -165,6 +165,11 @@ impl Table {
         Ok(())
     }
 
+    /// Whether who reads it waits for a device.
+    pub(crate) fn waits_for_a_device(&self) -> bool {
+        self.file.file.waits_for_a_device()
+    }
+
     /// Whether it may hold its index and filter partitions in memory.
     #[cfg(test)]
     pub(crate) fn is_pinned(&self) -> bool {
@@ -205,6 +210,9 @@ impl Table {
             self.properties.weight.is_none(),
             "the filters of a weighed table do not hold all of its records"
         );
+        if self.meta.assigned().is_some_and(|assigned| assigned > seq) {
+            return Ok(Located::Absent);
+        }
         let trailer = seek_trailer(seq);
         let Some(number) = self.top.find(key, trailer) else {
             return Ok(Located::Absent);
@@ -393,7 +401,7 @@ impl Table {
         let block = self.at(handle.offset, Block::<false>::new(payload))?;
         match self.at(handle.offset, block.find(key, trailer))? {
             Some((entry, true)) => Ok(Some(Record {
-                seq: entry.trailer >> 8,
+                seq: self.trailer(entry.trailer) >> 8,
                 kind: self.kind(entry.trailer, handle.offset)?,
                 value: Value::new(block.into_value(&entry)),
             })),
@@ -403,6 +411,16 @@ impl Table {
                 }
                 Ok(None)
             }
+        }
+    }
+
+    /// The trailer of a record for which `stored` is stored: records of an ingestion have the
+    /// number that the manifest says.
+    #[inline]
+    pub(super) fn trailer(&self, stored: u64) -> u64 {
+        match self.meta.assigned() {
+            None => stored,
+            Some(seq) => seq << 8 | stored & 0xff,
         }
     }
 

@@ -77,7 +77,8 @@ impl Salvage {
     /// The record that the cursor stands at.
     pub(crate) fn record(&self) -> Option<(InternalKey<'_>, &[u8])> {
         let records = self.records.as_ref().filter(|records| records.valid())?;
-        let key = InternalKey::new(records.key(), records.trailer() >> 8, self.kind);
+        let seq = self.table.trailer(records.trailer()) >> 8;
+        let key = InternalKey::new(records.key(), seq, self.kind);
         Some((key, records.value()))
     }
 

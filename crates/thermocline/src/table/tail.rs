@@ -89,6 +89,9 @@ impl Tail {
         // Only a repair, which has no manifest, needs these. If readers held replaced tables, there
         // may be very many of them, for each table.
         properties.identity.gone = Vec::new();
+        if let Some(seq) = meta.assigned() {
+            properties.assign(seq);
+        }
         let at = footer.top_index.offset;
         let top = TopIndex::new(payload(footer.top_index)?, at);
         let top = stored::at(top, path, at)?;
@@ -136,6 +139,13 @@ fn check_identity(
             "it belongs to keyspace {}, not {}",
             identity.keyspace, meta.keyspace
         )
+    } else if properties.ingested_after.is_some() != meta.ingested {
+        let said = if meta.ingested {
+            "ingested"
+        } else {
+            "not ingested"
+        };
+        format!("the manifest says that it was {said}, and the table says otherwise")
     } else {
         return Ok(());
     };

@@ -37,9 +37,10 @@ const CONTENT: u64 = 15;
 const PLACED_BY_TABLES: u64 = 16;
 const HEAT: u64 = 17;
 const TARGET: u64 = 18;
+const INGESTED: u64 = 19;
 
 /// The last tag that this build knows.
-const LAST: u64 = TARGET;
+const LAST: u64 = INGESTED;
 
 const BY_LEVEL: u8 = 0;
 const BY_HOTNESS: u8 = 1;
@@ -112,6 +113,9 @@ impl VersionEdit {
             field(ADDED, &|body| encode_table(table, body));
             if let Some(content) = &table.content {
                 field(CONTENT, &|body| encode_content(table.id, content, body));
+            }
+            if table.ingested {
+                field(INGESTED, &|body| put_varint(body, table.id));
             }
         }
         for (keyspace, seq) in &self.flushed_through {
@@ -204,6 +208,13 @@ impl VersionEdit {
                 let (id, content) = decode_content(body)?;
                 let table = self.added.last_mut().filter(|table| table.id == id)?;
                 table.content = Some(content);
+            }
+            INGESTED => {
+                let id = body.varint()?;
+                let table = self.added.last_mut().filter(|table| table.id == id)?;
+                // All of its records have one number.
+                table.ingested = table.min_seq == table.max_seq;
+                table.ingested.then_some(())?;
             }
             FLUSHED_THROUGH => self
                 .flushed_through
@@ -354,6 +365,7 @@ fn decode_table(body: &mut Decoder<'_>) -> Option<TableMeta> {
         deletes: body.varint()?,
         min_seq: body.varint()?,
         max_seq: body.varint()?,
+        ingested: false,
         range: KeyRange {
             first: Bytes::copy_from_slice(body.bytes()?),
             last: Bytes::copy_from_slice(body.bytes()?),

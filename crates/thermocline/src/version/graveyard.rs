@@ -103,8 +103,8 @@ impl Graveyard {
             refused: BTreeSet::new(),
             has_removed: false,
         };
-        // A compaction made the files obsolete. Nobody waits for the lane: writers wait for flushes,
-        // and a removal may take a disk as long as a flush does.
+        // A compaction made the files obsolete. Nobody waits for this lane: writers wait for
+        // flushes, and a removal may take a disk as long as a flush does.
         let removal = Counted::new(removal, Activity::Compaction, Arc::clone(&self.cpu));
         self.executor.spawn(Lane::Hotness, Box::new(removal));
     }

@@ -9,6 +9,7 @@
 mod bounds;
 mod evidence;
 mod found;
+mod ingestion;
 mod large;
 mod log;
 mod reader;
@@ -26,6 +27,7 @@ mod tests;
 
 pub(crate) use bounds::{Bounds, remove_others};
 pub(crate) use found::FoundLog;
+pub(crate) use ingestion::Ingestion;
 pub(crate) use log::Wal;
 pub(crate) use reader::LogReader;
 #[cfg(test)]

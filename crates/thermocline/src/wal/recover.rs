@@ -13,6 +13,7 @@ use bytes::Bytes;
 
 use super::FoundLog;
 use super::bounds::Bounds;
+use super::ingestion::Ingestion;
 use super::replay::Replay;
 use super::segment::{ClosedSegment, gapless_after, log_store, segment_number};
 use super::settle::settle;
@@ -47,6 +48,8 @@ pub(crate) struct Recovered {
     /// Segments that stay, oldest first; all of them durable.
     pub(crate) segments: Vec<ClosedSegment>,
     pub(crate) cut: Option<Cut>,
+    /// The ingestions that the log tells of, oldest first.
+    pub(crate) ingestions: Vec<Ingestion>,
 }
 
 impl Recovered {
@@ -154,6 +157,7 @@ pub(crate) fn survey(
         durable: 0,
         abandoned: Vec::new(),
         last_seq: bounds.floor,
+        ingestions: Vec::new(),
     };
     let mut cut = None;
     let mut dropped: &[FileId] = &[];
@@ -182,6 +186,7 @@ pub(crate) fn survey(
             last_seq: replay.last_seq.max(bounds.floor),
             segments: replay.chain,
             cut,
+            ingestions: replay.ingestions,
         },
         doomed,
         durable: replay.durable,

@@ -6,6 +6,7 @@ use bytes::Bytes;
 
 use super::bounds::Bounds;
 use super::evidence::evidence;
+use super::ingestion::Ingestion;
 use super::record::Group;
 use super::recover::{Cut, Visit, is_empty};
 use super::segment::{ClosedSegment, segment_file_name};
@@ -59,6 +60,8 @@ pub(super) struct Replay<'a> {
     /// Segments without records that are no part of the chain: rotations given up.
     pub(super) abandoned: Vec<FileId>,
     pub(super) last_seq: SeqNo,
+    /// The ingestions that it tells of, oldest first.
+    pub(super) ingestions: Vec<Ingestion>,
 }
 
 impl Replay<'_> {
@@ -264,6 +267,10 @@ impl Replay<'_> {
                 self.durable = self.durable.max(self.chain.len());
             }
             for (seq, op) in (group.header.first_seq..).zip(ops) {
+                if let Some(ingestion) = Ingestion::of(seq, &op) {
+                    self.ingestions.push(ingestion);
+                    continue;
+                }
                 visit(seq, op.keyspace, op.kind, op.key, op.value)?;
             }
             self.last_seq = group.header.last_seq();

@@ -15,6 +15,7 @@ use bytes::Bytes;
 
 use super::gathering::Gathering;
 use super::group::{Groups, Member};
+use super::ingest::Request as IngestRequest;
 use crate::batch::{Batch, Condition, Expect, Ops, detached};
 use crate::engine::{Engine, Tree, said};
 use crate::error::{Error, Result};
@@ -69,6 +70,8 @@ struct Pending {
     /// Whether it writes to several keyspaces.
     is_spread: bool,
     durability: Durability,
+    /// For an ingestion, which writes no batch.
+    ingestion: Option<Arc<IngestRequest>>,
     result: OnceLock<Result<SeqNo>>,
 }
 
@@ -83,6 +86,7 @@ impl Pending {
             is_spread: batch.is_spread(),
             batch: batch.into_bytes(),
             durability,
+            ingestion: None,
             result: OnceLock::new(),
         }
     }
@@ -150,6 +154,22 @@ impl Engine {
         result
     }
 
+    /// Installs the tables of an ingestion, once those that are before it in the queue are written.
+    /// Returns the number that its records have; they are durable, and readers see them.
+    ///
+    /// # Errors
+    /// As [`Engine::install_ingestion`].
+    pub(crate) fn ingest(&self, request: &Arc<IngestRequest>) -> Result<SeqNo> {
+        let mut pending = Pending::new(Batch::new(), Durability::Sync);
+        pending.ingestion = Some(Arc::clone(request));
+        let queue = &self.commit.groups;
+        queue.join(
+            Arc::new(pending),
+            |_| false,
+            |group| self.commit_group_whatever_comes(group),
+        )
+    }
+
     /// Refuses a batch that names a keyspace which is not this store's. What it wrote would be
     /// acknowledged and nowhere (I5), and a log that writes to a keyspace without an edit reads as
     /// damage. A batch gets its keyspaces only from handles. If a handle of this opening named one,
@@ -179,7 +199,20 @@ impl Engine {
     /// Writes one group, run by run, each run as one record. A batch with conditions comes first in
     /// its run, so that it sees what came before it.
     fn commit_group(&self, group: &[Arc<Pending>]) {
-        self.commit_runs(group, MAX_RUN_LEN);
+        // An ingestion comes alone: it takes the log's lock itself, and gives it back while it
+        // waits for flushes.
+        let is_ingestion = |pending: &Arc<Pending>| pending.ingestion.is_some();
+        for part in group.chunk_by(|a, b| !is_ingestion(a) && !is_ingestion(b)) {
+            match part {
+                [one] if is_ingestion(one) => {
+                    let installed = one.ingestion.iter().map(|i| self.install_ingestion(i));
+                    for outcome in installed {
+                        let _ = one.result.set(outcome);
+                    }
+                }
+                batches => self.commit_runs(batches, MAX_RUN_LEN),
+            }
+        }
     }
 
     /// As [`Engine::commit_group`], with runs of at most `most` bytes.

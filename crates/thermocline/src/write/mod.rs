@@ -6,9 +6,11 @@ mod fit;
 mod freeze;
 mod gathering;
 mod group;
+mod ingest;
 mod refusals;
 mod stall;
 
 pub(crate) use commit::{Commit, Log};
+pub(crate) use ingest::{IngestTables, Ingestions};
 pub(crate) use refusals::Refusals;
 pub(crate) use stall::{Reason, Stall};

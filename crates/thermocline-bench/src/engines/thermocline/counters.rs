@@ -127,7 +127,7 @@ fn io<'a>(tiers: impl IntoIterator<Item = &'a TierMetrics>) -> ByActivity<Io> {
             Purpose::Wal => Activity::Write,
             // The cache exists for reads, and reads fill it.
             Purpose::UserRead | Purpose::FlashCache => Activity::Read,
-            Purpose::Flush => Activity::Flush,
+            Purpose::Flush | Purpose::Ingest => Activity::Flush,
             Purpose::Compaction => Activity::Compaction,
             Purpose::Promotion | Purpose::Copy => Activity::Promotion,
             Purpose::Hotness => Activity::Ralt,

@@ -11,6 +11,14 @@ use crate::verdict::{Promise, Violation};
 /// The keyspace that comes and goes.
 pub(super) const SCRATCH: &str = "scratch";
 
+/// How many records are ingested into it: all of them are there, or none.
+pub(super) const INGESTED: usize = 60;
+
+/// The key of the ingested record `number`.
+pub(super) fn ingested(number: usize) -> String {
+    format!("ingested{number:03}")
+}
+
 /// One client's writes.
 #[derive(Debug, Clone, Default)]
 struct Line {
@@ -298,6 +306,11 @@ impl Expected {
             return Ok(());
         }
         let scratch = db.keyspace(SCRATCH).map_err(|error| error.to_string())?;
+        let found = scratch.prefix("ingested").count();
+        if found != 0 && found != INGESTED {
+            let message = format!("of {INGESTED} records that were ingested {found} are there");
+            return Err(Violation::new(Promise::Kept, message));
+        }
         for record in scratch.iter() {
             let (_, value) = record.map_err(|error| error.to_string())?;
             if *value != *number.to_string().as_bytes() {

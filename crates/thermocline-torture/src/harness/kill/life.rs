@@ -12,7 +12,7 @@ use rustix::process::{Signal, getpid, kill_process};
 use serde::{Deserialize, Serialize};
 use thermocline::{Db, Durability, Keyspace, Points};
 
-use super::expected::{Expected, SCRATCH};
+use super::expected::{Expected, INGESTED, SCRATCH, ingested};
 use super::journal::{Event, Journal};
 use super::options::{self, Directories};
 use crate::child::{Line, say};
@@ -288,7 +288,13 @@ impl<'a> Life<'a> {
                 _ => {}
             }
         }
-        Ok(())
+        let records = (0..INGESTED).map(|n| (ingested(n), number.to_string()));
+        match scratch.ingest(records) {
+            Err(error) if !error.may_pass() => {
+                Err(format!("ingest into a new keyspace: {error}").into())
+            }
+            _ => Ok(()),
+        }
     }
 
     fn drop_scratch(&self, db: &Db, number: u64) -> Result<(), Violation> {

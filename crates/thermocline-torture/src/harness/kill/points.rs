@@ -158,6 +158,17 @@ pub(super) const CLASSES: &[Class] = &[
         ],
     },
     Class {
+        name: "kills in an ingestion",
+        most: 2,
+        points: &[
+            "ingest.table_written",
+            "ingest.flushed",
+            "ingest.logged",
+            "ingest.before_edit",
+            "ingest.installed",
+        ],
+    },
+    Class {
         name: "kills in the removal of a table",
         most: 6,
         points: &["files.before_remove", "files.removed"],

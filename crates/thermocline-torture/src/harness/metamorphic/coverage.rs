@@ -20,6 +20,7 @@ pub(super) const REACHED: &[&str] = &[
     "failed conditions",
     "reopenings",
     "checkpoints",
+    "ingestions",
     #[cfg(feature = "flash-cache")]
     "reads from flash",
 ];

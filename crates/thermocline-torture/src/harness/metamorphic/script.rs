@@ -158,7 +158,8 @@ impl Run<'_> {
             }
             90 => self.fill(),
             91 => self.fill_in_order(),
-            92..=93 => Ok(self.db.flush()?),
+            92 => self.ingest(),
+            93 => Ok(self.db.flush()?),
             94 => self.compact_range(),
             95..=96 => Ok(self.db.wait_idle()?),
             97..=98 => self.reopen(),
@@ -228,6 +229,24 @@ impl Run<'_> {
             self.db.put(&key, &value)?;
             self.maps[0].insert(key, value);
         }
+        Ok(())
+    }
+
+    /// Ingests keys in order, most of them with gaps in which other keys lie.
+    fn ingest(&mut self) -> Checked {
+        let which = self.which();
+        let first = self.rng.random_range(0..self.script.keys);
+        let step = self.rng.random_range(1..4);
+        let mut records = Map::new();
+        for n in (first..(first + 200).min(self.script.keys)).step_by(step) {
+            records.insert(numbered(n), self.value());
+        }
+        let ingested = self.keyspace(which)?.ingest(&records)?;
+        if ingested.records != records.len() as u64 {
+            return Err(format!("{} were ingested: {ingested:?}", records.len()).into());
+        }
+        self.maps[which].extend(records);
+        self.tally.add("ingestions", 1);
         Ok(())
     }
 

@@ -20,6 +20,7 @@ pub(super) const SCRIPT: &[Step] = &[
     Step::Read,
     Step::Checkpoint,
     Step::Write(120),
+    Step::Ingest(40),
     Step::Read,
     Step::Compact,
     Step::Read,

@@ -7,7 +7,7 @@ use thermocline::storage::Fault;
 use crate::life::Trial;
 
 /// The places where something has just become durable, visible or claimed, or is about to.
-pub(super) const POINTS: [&str; 32] = [
+pub(super) const POINTS: [&str; 36] = [
     "checkpoint.before_manifest",
     "checkpoint.linked",
     "commit.inserting",
@@ -21,6 +21,10 @@ pub(super) const POINTS: [&str; 32] = [
     "flush.installed",
     "flush.start",
     "freeze.before_publish",
+    "ingest.before_edit",
+    "ingest.flushed",
+    "ingest.installed",
+    "ingest.logged",
     "manifest.after_current",
     "manifest.after_sync",
     "manifest.before_append",

@@ -10,7 +10,7 @@ use thermocline::executor::Stepped;
 use thermocline::{Durability, Error, Expect, Range, Snapshot, Value};
 
 use super::world::{KEYSPACES, World, open};
-use crate::life::history::{Contents, Write, apply, batch_of, difference};
+use crate::life::history::{Contents, Write, apply, batch_of, difference, ingest};
 use crate::life::{Stop, tiny_options};
 use crate::verdict::{Promise, Violation, each_with_its_answer};
 
@@ -78,7 +78,8 @@ impl Clients {
     pub(super) fn turn(&mut self, world: &mut World, rng: &mut SmallRng) -> Turn {
         match rng.random_range(0..1000) {
             0..340 => self.write(world, rng),
-            340..400 => self.fill(world, rng),
+            340..385 => self.fill(world, rng),
+            385..400 => self.ingest(world, rng),
             400..680 => self.read(world, rng),
             680..740 => self.multi_get(world, rng),
             740..820 => self.scan(world, rng),
@@ -132,6 +133,26 @@ impl Clients {
         let put = |number| (KEYSPACES[which], numbered(number), Some(self.value(rng)));
         let write = numbers.map(put).collect();
         submit(world, write, None, Durability::Buffered)
+    }
+
+    /// Ingests neighbouring keys, of which it leaves some out.
+    fn ingest(&mut self, world: &mut World, rng: &mut SmallRng) -> Turn {
+        let (which, first) = (rng.random_range(0..2), rng.random_range(0..KEYS));
+        let last = (first + rng.random_range(1..64)).min(KEYS);
+        let numbers: Vec<_> = (first..last).filter(|_| rng.random_bool(0.8)).collect();
+        let put = |number| (KEYSPACES[which], numbered(number), Some(self.value(rng)));
+        let write: Write = numbers.into_iter().map(put).collect();
+        if write.is_empty() {
+            // Of nothing nothing is made durable either.
+            return Ok(());
+        }
+        let done = ingest(&world.db, &write);
+        world.trace.outcome("ingest", &done);
+        world.history.note(write.clone(), Durability::Sync, &done)?;
+        done?;
+        apply(&write, Arc::make_mut(&mut world.visible));
+        world.tally.add("ingestions", 1);
+        Ok(())
     }
 
     fn read(&mut self, world: &mut World, rng: &mut SmallRng) -> Turn {

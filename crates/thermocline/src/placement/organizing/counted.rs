@@ -88,6 +88,7 @@ mod tests {
             deletes: 0,
             min_seq: 1,
             max_seq: 1,
+            ingested: false,
             range: KeyRange {
                 first: Bytes::from_static(first.as_bytes()),
                 last: Bytes::from_static(last.as_bytes()),

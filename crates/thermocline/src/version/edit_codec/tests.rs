@@ -17,9 +17,10 @@ fn tables() -> impl Strategy<Value = TableMeta> {
         Vec<u8>,
         Vec<u8>,
         Option<[u64; 3]>,
+        bool,
     )>()
     .prop_map(
-        |((id, keyspace, level, tier), numbers, first, last, content)| TableMeta {
+        |((id, keyspace, level, tier), numbers, first, last, content, ingested)| TableMeta {
             id,
             keyspace,
             level,
@@ -29,7 +30,8 @@ fn tables() -> impl Strategy<Value = TableMeta> {
             entries: numbers[2],
             deletes: numbers[3],
             min_seq: numbers[4],
-            max_seq: numbers[5],
+            max_seq: numbers[if ingested { 4 } else { 5 }],
+            ingested,
             range: KeyRange {
                 first: first.into(),
                 last: last.into(),
@@ -105,7 +107,7 @@ proptest! {
 
 #[test]
 fn fields_of_a_newer_release_are_refused() {
-    for (bytes, found, supported) in [(&[ENCODING, 99, 0][..], 99, 18), (&[9], 9, 1)] {
+    for (bytes, found, supported) in [(&[ENCODING, 99, 0][..], 99, 19), (&[9], 9, 1)] {
         let problem = VersionEdit::decode(bytes).unwrap_err();
         assert_eq!(problem, BadEdit::Newer { found, supported });
     }
@@ -114,6 +116,25 @@ fn fields_of_a_newer_release_are_refused() {
         let problem = VersionEdit::decode(bytes).unwrap_err();
         assert!(matches!(problem, BadEdit::Damaged(_)), "{problem}");
     }
+}
+
+/// All records of an ingested table have one number, which is the least and the greatest.
+#[test]
+fn an_ingested_table_has_one_number() {
+    let table = |greatest: u8| {
+        let added = [7, 0, 6, 0, 1, 99, 1, 0, 5, greatest, 1, b'a', 1, b'a'];
+        let mut bytes = vec![ENCODING, 4, added.len() as u8];
+        bytes.extend(added);
+        bytes.extend([19, 1, 7]);
+        bytes
+    };
+    let edit = VersionEdit::decode(&table(5)).unwrap();
+    assert_eq!(edit.added[0].assigned(), Some(5));
+    let mut encoded = Vec::new();
+    edit.encode(&mut encoded);
+    assert_eq!(encoded, table(5));
+    let problem = VersionEdit::decode(&table(6)).unwrap_err();
+    assert!(matches!(problem, BadEdit::Damaged(_)), "{problem}");
 }
 
 /// The format (docs/format.md) specifies these bytes; that this build reads them back is not

@@ -123,7 +123,8 @@ impl Plan {
     /// A log without a gap holds every write from its beginning on: replaying all of it is right,
     /// and gives back what damaged tables lost. A log that is cut, now or by an earlier recovery,
     /// must not put an older version on top of what tables hold (I1). So of each keyspace
-    /// everything older than its newest table is skipped.
+    /// everything older than its newest table is skipped. Where tables were ingested, so is what is
+    /// older than they are.
     ///
     /// All of the log is what comes after its beginning. If a keyspace were said to be flushed
     /// through less than that, neither this number nor the log would account for its tables. Any
@@ -136,12 +137,19 @@ impl Plan {
     ) {
         let (has_gap, begins) = (recovered.has_gap(), log_begins(recovered));
         let has_lost: BTreeSet<KeyspaceId> = self.merges.iter().map(|m| m.keyspace).collect();
+        let ingested = |keyspace: KeyspaceId| {
+            let ingestions = recovered.ingestions.iter();
+            let own = ingestions.filter(move |ingestion| ingestion.keyspace == keyspace);
+            own.map(|ingestion| ingestion.seq).max().unwrap_or(0)
+        };
         for (keyspace, through) in &mut self.shape.flushed_through {
             let newest = newest.get(keyspace).copied().unwrap_or(0);
             if has_gap {
                 *through = newest.max(*through);
             } else if self.rebuilt || has_lost.contains(keyspace) || !self.losses.is_empty() {
-                *through = begins;
+                // The log lacks what was ingested, and older writes must not come to lie above
+                // that (I1). They had been flushed before.
+                *through = begins.max(ingested(*keyspace));
             }
         }
         self.shape.log_floor = self.log.floor;

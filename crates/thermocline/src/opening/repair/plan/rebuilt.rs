@@ -2,7 +2,7 @@
 //! can be read.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 
@@ -15,13 +15,14 @@ use crate::opening::repair::evidence::Evidence;
 use crate::opening::repair::live::{Origin, Said, Standing, standings};
 use crate::opening::repair::report::Loss;
 use crate::opening::request::Request;
-use crate::options::Resolved;
+use crate::options::{RecoveryMode, Resolved};
 use crate::placement::check_not_alone;
 use crate::sync::Arc;
 use crate::table::{SelfDescribed, TableMeta};
 use crate::tier::Tier;
 use crate::version::MAX_LEVELS;
 use crate::version::edit::KeyspaceMeta;
+use crate::wal::{self, Bounds, Ingestion};
 
 impl Plan {
     /// The tables decide, with the edits that can be read: each keyspace becomes one run.
@@ -90,6 +91,7 @@ impl Plan {
             (identity.keyspace, identity.keyspace_name.clone())
         });
         self.name_keyspaces(request, sizes, evidence, names.collect());
+        let logged = ingestions_of_log(&tiers[0], self.database)?;
         let last = u8::try_from(tiers.len() - 1).unwrap_or(u8::MAX);
         let mut merges: BTreeMap<KeyspaceId, Merge> = BTreeMap::new();
         for (id, found) in &evidence.tables {
@@ -97,6 +99,7 @@ impl Plan {
                 && let Some(table) = metas.get(id)
             {
                 let keyspace = table.meta.keyspace;
+                let meta = self.with_number(table.meta.clone(), &found.path, &known, &logged);
                 let merge = merges.entry(keyspace).or_insert_with(|| Merge {
                     keyspace,
                     sources: Vec::new(),
@@ -105,9 +108,9 @@ impl Plan {
                     epoch: 0,
                     table_size: sizes.table_size,
                 });
-                merge.epoch = merge.epoch.max(table.meta.epoch);
-                merge.sources.push(table.meta.clone());
-                self.shape.last_seq = self.shape.last_seq.max(table.meta.max_seq);
+                merge.epoch = merge.epoch.max(meta.epoch);
+                self.shape.last_seq = self.shape.last_seq.max(meta.max_seq);
+                merge.sources.push(meta);
                 continue;
             }
             self.tables_aside.push((found.tier, *id));
@@ -142,6 +145,37 @@ impl Plan {
         }
         self.merges = merges.into_values().collect();
         Ok(())
+    }
+
+    /// `meta` with the number that the records of an ingested table have: an edit says it, or the
+    /// log. If neither does, it is the least that it can be. That is right for all that was written
+    /// before the table or after the ingestion, and a loss in between: such a write may come to lie
+    /// above what was ingested over it.
+    fn with_number(
+        &mut self,
+        meta: TableMeta,
+        path: &Path,
+        known: &BTreeMap<FileId, &TableMeta>,
+        logged: &[Ingestion],
+    ) -> TableMeta {
+        if !meta.ingested {
+            return meta;
+        }
+        let named = known.get(&meta.id).and_then(|known| known.assigned());
+        let mut logged = logged.iter();
+        let mut of_log = || logged.find(|ingestion| ingestion.tables.contains(&meta.id));
+        let Some(seq) = named.or_else(|| of_log().map(|ingestion| ingestion.seq)) else {
+            let what = "the sequence number of its records, which were ingested, is lost with the \
+                        manifest: keys that were written while the ingestion ran may show what was \
+                        written then";
+            self.lose_table(path.to_owned(), &meta, what);
+            return meta;
+        };
+        TableMeta {
+            min_seq: seq,
+            max_seq: seq,
+            ..meta
+        }
     }
 
     /// Every keyspace that edits or tables tell of, by the name that they give it.
@@ -188,6 +222,17 @@ impl Plan {
             self.shape.flushed_through.insert(*keyspace, 0);
         }
     }
+}
+
+/// The ingestions that the log tells of.
+fn ingestions_of_log(first: &Arc<Tier>, database: u128) -> Result<Vec<Ingestion>> {
+    let bounds = Bounds {
+        floor: wal::first_header(first)?.map_or(0, |header| header.base_seq),
+        ..Bounds::default()
+    };
+    let nothing = &mut |_, _, _, _, _| Ok(());
+    let log = wal::survey(first, database, RecoveryMode::Tolerant, &bounds, nothing)?;
+    Ok(log.recovered.ingestions)
 }
 
 pub(super) fn whole_file(file: PathBuf, what: &str) -> Loss {

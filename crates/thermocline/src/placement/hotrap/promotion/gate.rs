@@ -192,6 +192,16 @@ impl PromotionGate {
         taken
     }
 
+    /// Ends the claims of `jobs`, by which tables that nothing was brought up for come to lie below
+    /// level f: from here on readers of an earlier superversion are refused. `publish` is as for
+    /// [`PromotionGate::install`].
+    pub(crate) fn install_ingested(&self, jobs: &[u64], publish: impl FnOnce(PromotionView)) {
+        let mut state = self.state.lock();
+        state.claims.retain(|claim| !jobs.contains(&claim.job));
+        state.installed += u64::from(!jobs.is_empty());
+        publish(state.view());
+    }
+
     /// Freezes the mutable cache, begins an empty one, and returns the frozen one. `publish` is as
     /// for [`PromotionGate::install`].
     pub(crate) fn freeze(&self, publish: impl FnOnce(PromotionView)) -> Arc<PromotionCache> {

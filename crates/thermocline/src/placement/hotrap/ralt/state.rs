@@ -341,6 +341,7 @@ impl TableState {
                 deletes: 0,
                 min_seq: 0,
                 max_seq: 0,
+                ingested: false,
                 range,
                 content: None,
             },
