@@ -312,7 +312,7 @@ impl Trial {
     fn ingest(&mut self, db: &Db, count: usize) -> Result<(), Stop> {
         let number = self.written;
         self.written += 1;
-        let side = self.keyspaces.contains(&SIDE) && number % 2 == 0;
+        let side = self.keyspaces.contains(&SIDE) && number.is_multiple_of(2);
         let keyspace = if side { SIDE } else { "default" };
         let first = number * 7919 % KEYS;
         let keys = (first..KEYS).step_by(2).take(count);

@@ -59,8 +59,16 @@ pub(super) enum After {
     Another,
     /// Others do the rest.
     Nothing,
-    /// It was the last, and all of it has come to this.
-    End(Arc<Plan>, Result<()>, Done),
+    /// It was the last.
+    End(Box<Ended>),
+}
+
+/// What all parts have come to.
+pub(super) struct Ended {
+    pub(super) plan: Arc<Plan>,
+    pub(super) done: Done,
+    /// The first failure, if there was one.
+    pub(super) outcome: Result<()>,
 }
 
 impl Progress {
@@ -184,8 +192,11 @@ impl Compaction {
             None => After::Nothing,
             Some(plan) => {
                 progress.places.clear();
-                let outcome = progress.failure.take().map_or(Ok(()), Err);
-                After::End(plan, outcome, std::mem::take(&mut progress.done))
+                After::End(Box::new(Ended {
+                    plan,
+                    done: std::mem::take(&mut progress.done),
+                    outcome: progress.failure.take().map_or(Ok(()), Err),
+                }))
             }
         }
     }

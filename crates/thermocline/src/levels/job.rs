@@ -1,6 +1,6 @@
 //! A thread's work on a compaction: it merges one part after the other.
 
-use super::compaction::{After, Compaction};
+use super::compaction::{After, Compaction, Ended};
 use super::notes::{Done, Notes};
 use super::pass::Pass;
 use super::plan::Plan;
@@ -153,11 +153,11 @@ impl CompactionJob {
 impl CompactionJob {
     /// Ends the compaction: installs it unless it has failed, and tells the store what that means
     /// for it.
-    fn finish(&mut self, plan: Arc<Plan>, outcome: Result<()>, done: Done) {
+    fn finish(&mut self, ended: Ended) {
         let engine = Arc::clone(&self.compaction.engine);
         let started = engine.clock.now();
-        self.end = Some((plan, done));
-        let outcome = outcome.and_then(|()| self.install());
+        self.end = Some((ended.plan, ended.done));
+        let outcome = ended.outcome.and_then(|()| self.install());
         let took = engine.clock.now().saturating_sub(started);
         if let Some((_, done)) = &mut self.end {
             done.metrics.seconds += took.as_secs_f64();
@@ -242,7 +242,7 @@ impl Job for CompactionJob {
         }
         match self.end_part(outcome.map(|_| ())) {
             After::Another => return Step::Again,
-            After::End(plan, outcome, done) => self.finish(plan, outcome, done),
+            After::End(ended) => self.finish(*ended),
             After::Nothing => {
                 self.thread = None;
                 engine.schedule();
@@ -257,9 +257,9 @@ impl Drop for CompactionJob {
     fn drop(&mut self) {
         // A job dropped by a shutdown leaves no output behind.
         if self.at.is_some()
-            && let After::End(plan, _, done) = self.end_part(Err(Error::Closed))
+            && let After::End(ended) = self.end_part(Err(Error::Closed))
         {
-            self.end = Some((plan, done));
+            self.end = Some((ended.plan, ended.done));
         }
         if let Some((_, done)) = &self.end {
             let written = &done.written;
