@@ -120,7 +120,8 @@ impl<H: Send + Sync + 'static> PinnedRecords<'_, H> {
     }
 
     /// Stores a record in the place of its key's, if `agrees` says yes to the header of that.
-    /// `agrees` may be called several times, as for [`Pinned::update_if`](crate::Pinned::update_if).
+    /// `agrees` may be called several times, as for
+    /// [`Pinned::update_if`](crate::Pinned::update_if).
     pub fn replace_if(
         &self,
         new: NewRecord<H>,
