@@ -1,5 +1,6 @@
 //! Flush: a frozen memtable becomes a table of L0.
 
+use super::beside::Beside;
 use super::{Origin, Pass, Sink, Upper, VersionFilter, Watch};
 use crate::engine::{Engine, Tree, Work};
 use crate::error::{Error, Result};
@@ -20,6 +21,8 @@ use crate::version::edit::VersionEdit;
 pub(crate) struct FlushJob {
     engine: Arc<Engine>,
     tree: Arc<Tree>,
+    /// What follows the flush before, and is done beside the next.
+    behind: Option<Beside>,
     /// Set once this job has given up the flag: from then on it is another job's.
     has_ended: bool,
 }
@@ -29,6 +32,7 @@ impl FlushJob {
         Self {
             engine,
             tree,
+            behind: None,
             has_ended: false,
         }
     }
@@ -37,6 +41,21 @@ impl FlushJob {
     fn is_oldest(&self, memtable: &Arc<Memtable>) -> bool {
         let oldest = self.tree.pin().immutables.last().cloned();
         oldest.is_some_and(|oldest| Arc::ptr_eq(&oldest, memtable))
+    }
+
+    /// Flushes `memtable`, and waits for what follows the flush before.
+    fn flush(&mut self, memtable: &Arc<Memtable>) -> Result<()> {
+        let flushed = self.engine.flush_memtable(&self.tree, memtable);
+        let followed = self.wait_behind();
+        flushed.and(followed)?;
+        let engine = Arc::clone(&self.engine);
+        let waits = engine.commit.log_sync.waits_for_a_device();
+        self.behind = Some(Beside::begin(waits, move || engine.follow_flush())?);
+        Ok(())
+    }
+
+    fn wait_behind(&mut self) -> Result<()> {
+        self.behind.take().map_or(Ok(()), Beside::wait)
     }
 
     /// Lets another job have the flag.
@@ -54,7 +73,8 @@ impl Job for FlushJob {
         if let Some(memtable) = oldest {
             let seen = self.engine.background.compactions.look();
             let given_up = self.engine.fast().copies_given_up();
-            let flushed = self.engine.flush_memtable(&self.tree, &memtable);
+            let has_trimmed = self.behind.is_some();
+            let flushed = self.flush(&memtable);
             if flushed.is_err() && !self.is_oldest(&memtable) {
                 // What failed came after the table: L0 has the table, and may have work for
                 // compactions.
@@ -67,9 +87,11 @@ impl Job for FlushJob {
                     self.engine.placement.room_was_made(&self.engine);
                     return Step::Again;
                 }
-                // Copies took the device's room, and are gone now.
+                // Copies took the device's room, and are gone now. Or the log did, and has been
+                // trimmed meanwhile.
                 Err(error)
-                    if error.is_no_space() && self.engine.fast().copies_given_up() != given_up =>
+                    if error.is_no_space()
+                        && (has_trimmed || self.engine.fast().copies_given_up() != given_up) =>
                 {
                     return Step::Again;
                 }
@@ -95,6 +117,10 @@ impl Job for FlushJob {
                     self.engine.background.note(Work::Flush, &error);
                 }
             }
+        }
+        if let Err(error) = self.wait_behind() {
+            self.engine.after_change();
+            self.engine.background.note(Work::Flush, &error);
         }
         self.end();
         // A memtable that froze between the look and the release of the flag found it set.
@@ -135,10 +161,21 @@ impl Engine {
     fn flush_memtable(&self, tree: &Arc<Tree>, memtable: &Arc<Memtable>) -> Result<()> {
         self.background.check_writable()?;
         point!(self.points, "flush.start")?;
+        let (log, seq) = (self.commit.log_sync.clone(), memtable.last_seq());
+        let waits = log.waits_for_a_device();
+        let synced = Beside::begin(waits, move || log.sync_through(seq))?;
+        let written = self
+            .reserve_for_flush(memtable.table_len())
+            .and_then(|space| self.write_l0_table(tree, memtable, space));
         // I5: what the edit will call flushed must not be ahead of the log of other keyspaces.
-        self.commit.log_sync.sync_through(memtable.last_seq())?;
-        let space = self.reserve_for_flush(memtable.table_len())?;
-        let (table, _space) = self.write_l0_table(tree, memtable, space)?;
+        let (table, _space) = match (synced.wait(), written) {
+            (Ok(()), written) => written?,
+            (Err(error), written) => {
+                let table = written.ok().and_then(|(table, _)| table);
+                self.discard_outputs(table.as_slice(), &error);
+                return Err(error);
+            }
+        };
         point!(self.points, "flush.written")?;
         let edit = VersionEdit {
             added: table.iter().cloned().collect(),
@@ -152,7 +189,11 @@ impl Engine {
             return Err(error);
         }
         self.stats.count_flush();
-        point!(self.points, "flush.installed")?;
+        point!(self.points, "flush.installed")
+    }
+
+    /// What follows a flush, and gives back what its records took in the log.
+    fn follow_flush(&self) -> Result<()> {
         // Trimmed first, as this needs no space and gives some.
         self.trim_log()?;
         point!(self.points, "flush.trimmed")?;

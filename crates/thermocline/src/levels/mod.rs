@@ -2,6 +2,7 @@
 
 mod averages;
 mod below;
+mod beside;
 mod bypass;
 mod compaction;
 mod cut;

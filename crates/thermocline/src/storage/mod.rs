@@ -54,6 +54,11 @@ pub trait LogStore: Send + Sync + Debug {
     /// The directory, for messages.
     fn path(&self) -> &Path;
 
+    /// Whether a sync waits for a device. If so, the store does other work meanwhile.
+    fn waits_for_a_device(&self) -> bool {
+        false
+    }
+
     /// Takes the directory's lock.
     ///
     /// # Errors

@@ -132,6 +132,11 @@ impl WalSync {
         self.shared.sync_through(seq)
     }
 
+    /// Whether a sync of the log waits for a device.
+    pub(crate) fn waits_for_a_device(&self) -> bool {
+        self.shared.store.waits_for_a_device()
+    }
+
     /// Number of the oldest segment that is not obsolete.
     pub(crate) fn first_segment(&self) -> FileId {
         let state = self.shared.state.lock();

@@ -39,6 +39,10 @@ impl LogStore for DiskLogStore {
         self.directory.path()
     }
 
+    fn waits_for_a_device(&self) -> bool {
+        true
+    }
+
     fn lock(&self) -> Result<Box<dyn StoreLock>> {
         self.directory.lock(LOCK_FILE)
     }

@@ -66,6 +66,10 @@ impl LogStore for ThrottledLogStore {
         self.inner.path()
     }
 
+    fn waits_for_a_device(&self) -> bool {
+        self.inner.waits_for_a_device()
+    }
+
     fn lock(&self) -> Result<Box<dyn StoreLock>> {
         self.inner.lock()
     }
