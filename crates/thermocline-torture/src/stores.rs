@@ -39,7 +39,7 @@ const WINDOWS: [&str; 16] = [
     "compaction.claimed",
     "compaction.installed",
     "flush.before_edit",
-    "flush.invalidated",
+    "flush.refreshed",
     "freeze.before_publish",
     "move.before_edit",
     "promotion.before_admission",

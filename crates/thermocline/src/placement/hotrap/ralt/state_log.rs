@@ -20,6 +20,10 @@ use crate::sync::Arc;
 pub(crate) const NAME: &str = "RALT";
 pub(super) const TEMPORARY: &str = "RALT.tmp";
 
+/// Set in the numbers of these files. The store's log and manifest have other numbers, and without
+/// this bit: their records are at the same places of files with the same number.
+const NUMBERED_APART: FileId = 1 << 63;
+
 /// The file of the state.
 #[derive(Debug, Default)]
 pub(super) struct StateLog {
@@ -68,7 +72,7 @@ impl StateLog {
         point!(files.points, "ralt.before_state")?;
         // No two files have records of one place: what a file has of another's is not taken for
         // its own.
-        let number = files.take_id();
+        let number = files.take_id() | NUMBERED_APART;
         let state = State {
             next_id: state.next_id.max(files.next_id()),
             ..state

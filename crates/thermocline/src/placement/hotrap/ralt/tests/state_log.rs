@@ -40,6 +40,17 @@ fn flush(fixture: &Fixture, first: u64, keys: u64) {
     fixture.flush();
 }
 
+/// The records of the state were valid where those of a manifest or a segment with the same number
+/// are. A manifest that was overwritten by it was taken for one of a later release.
+#[test]
+fn no_other_file_takes_its_records_for_its_own() {
+    let bytes = state(&of_edits().0);
+    for number in 0..10_000 {
+        let found = Records::new(number, &bytes).next();
+        assert!(!matches!(found, Found::Record { .. }), "file {number}");
+    }
+}
+
 /// A state of several edits, the last of them a flush, and how many records each prefix of it has.
 fn of_edits() -> (Memory, Vec<u64>) {
     let memory = Memory::new();
