@@ -28,6 +28,11 @@ impl Beside {
         })
     }
 
+    /// Whether it may not be done yet.
+    pub(super) fn is_under_way(&self) -> bool {
+        matches!(self, Self::Runs(_))
+    }
+
     /// Waits until it is done.
     ///
     /// # Errors

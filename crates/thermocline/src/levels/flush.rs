@@ -73,7 +73,7 @@ impl Job for FlushJob {
         if let Some(memtable) = oldest {
             let seen = self.engine.background.compactions.look();
             let given_up = self.engine.fast().copies_given_up();
-            let has_trimmed = self.behind.is_some();
+            let trims = self.behind.as_ref().is_some_and(Beside::is_under_way);
             let flushed = self.flush(&memtable);
             if flushed.is_err() && !self.is_oldest(&memtable) {
                 // What failed came after the table: L0 has the table, and may have work for
@@ -91,7 +91,7 @@ impl Job for FlushJob {
                 // trimmed meanwhile.
                 Err(error)
                     if error.is_no_space()
-                        && (has_trimmed || self.engine.fast().copies_given_up() != given_up) =>
+                        && (trims || self.engine.fast().copies_given_up() != given_up) =>
                 {
                     return Step::Again;
                 }
