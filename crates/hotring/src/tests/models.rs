@@ -442,10 +442,13 @@ fn a_value_is_held_while_its_record_is_replaced_and_removed() {
     check(|living| {
         let options = Options::default().buckets(1).movement(Movement::Off);
         let map: Arc<RecordRing<Counted>> = Arc::new(RecordRing::with_options(options).unwrap());
-        let new =
-            |value: u8| NewRecord::new(2, living.value(value.into()), b"k", &[value]).unwrap();
-        drop(map.pin().insert_if_absent(new(1), |_, _| true));
-        let second = new(2);
+        let new = |header: Counted| {
+            let value = [header.value as u8];
+            NewRecord::new(2, header, b"k", &value).unwrap()
+        };
+        let first = new(living.value(1));
+        assert!(map.pin().insert_if_absent(first, |_, _| true).is_ok());
+        let second = living.value(2);
         let held = |map: &RecordRing<Counted>| {
             let ring = map.pin();
             let found = ring.get(2, |_, _| true);
@@ -456,7 +459,7 @@ fn a_value_is_held_while_its_record_is_replaced_and_removed() {
                 let map = Arc::clone(&map);
                 thread::spawn(move || {
                     let ring = map.pin();
-                    drop(ring.replace_if(second, |_, _| true, |_| true));
+                    drop(ring.replace_if(new(second), |_, _| true, |_| true));
                     ring.remove_if(2, |_, _| true, |_| true);
                 })
             },
