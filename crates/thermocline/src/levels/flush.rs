@@ -47,6 +47,10 @@ impl FlushJob {
     fn flush(&mut self, memtable: &Arc<Memtable>) -> Result<()> {
         let flushed = self.engine.flush_memtable(&self.tree, memtable);
         let followed = self.wait_behind();
+        // Of two failures one is told; that writing has ended (I9) must not be the other.
+        if let Err(error) = &followed {
+            self.engine.background.note_poison(error);
+        }
         flushed.and(followed)?;
         let engine = Arc::clone(&self.engine);
         let waits = engine.commit.log_sync.waits_for_a_device();
