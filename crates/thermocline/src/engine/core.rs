@@ -203,6 +203,7 @@ impl Engine {
             file: Arc::new(file),
             hot: HotEstimate::default(),
             hides_little_of: Arc::default(),
+            looks: Arc::default(),
         })
     }
 }

@@ -76,6 +76,7 @@ impl Tree {
                 self.last_fast_level,
             ),
             passed: passed.as_ref(),
+            often_looked: self.often_looked.get(),
         })
     }
 

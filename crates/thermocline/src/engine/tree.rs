@@ -11,7 +11,7 @@ use crate::levels::{Averages, L0Places, Looked, Running};
 use crate::memtable::Memtable;
 use crate::placement::{Installed, OfKeyspace, Taken};
 use crate::points::point;
-use crate::read::{LastPassed, PromotionView, Superversion};
+use crate::read::{LastPassed, OftenLooked, PromotionView, Superversion};
 use crate::sync::atomic::AtomicBool;
 use crate::sync::{Arc, Mutex};
 use crate::version::edit::{KeyspaceMeta, Learned, VersionEdit};
@@ -32,6 +32,8 @@ pub(crate) struct Tree {
     pub(crate) averages: Averages,
     /// What iterators lately passed without returning it.
     pub(crate) passed: LastPassed,
+    /// What scans look into often.
+    pub(crate) often_looked: OftenLooked,
     /// Whether a freeze is queued because of that.
     pub(crate) freezes_soon: AtomicBool,
     /// The last look for hidden records and small tables that found none.
@@ -83,6 +85,7 @@ impl Tree {
             placed,
             averages: Averages::new(learned),
             passed: LastPassed::default(),
+            often_looked: OftenLooked::default(),
             freezes_soon: AtomicBool::new(false),
             looked: Mutex::new(None),
             state: Mutex::new(TreeState {

@@ -7,7 +7,7 @@ use super::fresh::Held;
 use super::heirs::Heirs;
 use super::notes::{Done, Notes};
 use super::pass::Pass;
-use super::plan::{Cause, Plan};
+use super::plan::{Between, Cause, Plan};
 use super::readahead::readahead;
 use super::sink::{Origin, Sink};
 use super::spread::Places;
@@ -63,14 +63,19 @@ impl Compaction {
         point!(self.engine.points, "compaction.claimed")?;
 
         let uppers = plan.upper.runs(plan.from);
+        let cursors = uppers + plan.between.len() + 1;
         let how = ScanOptions {
             purpose: plan.purpose(),
-            readahead: readahead(uppers + 1),
+            readahead: readahead(cursors),
             fill_cache: false,
             to_end: true,
         };
         let until = part.until.as_ref();
         let mut children = plan.upper.cursors(plan.from, how, until);
+        for Between { tables, .. } in &plan.between {
+            let iter = LevelIter::new(Arc::new(tables.clone()), how).until(part.until.clone());
+            children.push(Box::new(iter));
+        }
         let lower = Arc::new(plan.lower.clone());
         children.push(Box::new(LevelIter::within(lower, part.lower.clone(), how)));
         if joining.is_some() {

@@ -30,7 +30,7 @@ pub(super) struct Part {
 /// They meet where tables of the lower level do: each of those is read by one part.
 pub(super) fn divide(plan: &Plan, table_size: u64) -> Vec<Part> {
     let lower: u64 = plan.lower.iter().map(|table| table.meta.len).sum();
-    let input = plan.upper.bytes().saturating_add(lower);
+    let input: u64 = plan.inputs().map(|table| table.meta.len).sum();
     let most = input / LEAST_TABLES.saturating_mul(table_size).max(1);
     // What a crossing brings up, and what joins it, is one pass's; and small tables become one.
     let is_whole = plan.is_crossing || plan.outputs.len() != 1 || plan.cause != Cause::Level;
@@ -99,6 +99,7 @@ mod tests {
             from: 0,
             to: 1,
             upper: Upper::Tables(vec![table(&sample, 'a', upper)]),
+            between: Vec::new(),
             lower: lower.chars().map(|c| table(&sample, c, TABLE)).collect(),
             outputs: vec![Output { level: 1, tier: 0 }],
             is_crossing: false,

@@ -5,6 +5,7 @@ mod giving_way;
 mod looked;
 mod migration;
 mod past_f;
+mod runs;
 mod small;
 mod superseded;
 
@@ -13,7 +14,7 @@ use std::ops::RangeInclusive;
 use bytes::{BufMut, BytesMut};
 
 use super::bypass::BypassWorth;
-use super::plan::{Cause, Plan, Running, union};
+use super::plan::{Cause, Plan, Running};
 use super::table_size::TableSizes;
 use super::targets::LevelTargets;
 use super::upper::Upper;
@@ -24,6 +25,7 @@ use crate::read::Passed;
 use crate::sync::Arc;
 use crate::version::{MAX_LEVELS, TableHandle, Version};
 pub(crate) use looked::Looked;
+use runs::{Landing, Manner};
 
 /// How urgent it is to merge small tables. For comparison, a level at its target has 1.
 const TIDYING: f64 = 0.25;
@@ -54,6 +56,8 @@ pub(crate) struct Picker<'a> {
     pub(crate) table_sizes: TableSizes,
     /// Where an iterator passed many deletes.
     pub(crate) passed: Option<&'a Passed>,
+    /// The number of the table below f that scans look into often; 0 for none.
+    pub(crate) often_looked: FileId,
 }
 
 /// What the picker asks about hotness.
@@ -86,11 +90,12 @@ impl Picker<'_> {
         of_levels.chain(outgrown)
     }
 
-    /// Compactions that give back what deletes and newer records hide, or merge small tables. To
-    /// find one takes a look at every table, so this is asked only when nothing else can start.
+    /// Compactions that give back what deletes and newer records hide, merge runs that scans look
+    /// into, or merge small tables. To find one takes a look at every table, so this is asked only
+    /// when nothing else can start.
     pub(crate) fn tidying(&self) -> impl Iterator<Item = (f64, Plan)> {
-        let picks = [Self::pick_for_hidden, Self::pick_small].into_iter();
-        let picks = picks.zip([TIDYING * 2.0, TIDYING]);
+        let picks = [Self::pick_for_hidden, Self::pick_looked, Self::pick_small].into_iter();
+        let picks = picks.zip([TIDYING * 3.0, TIDYING * 2.0, TIDYING]);
         picks.filter_map(|(pick, score)| Some((score, pick(self)?)))
     }
 
@@ -99,6 +104,10 @@ impl Picker<'_> {
         let here = &self.version.levels[level];
         if level == 0 {
             return self.l0().len() as f64 / self.l0_trigger as f64;
+        }
+        if level == self.targets.runs().start && self.targets.runs().len() > 1 {
+            // So that there is room for what comes down next.
+            return if here.tables.is_empty() { 0.0 } else { 1.0 };
         }
         match self.targets.bytes[level] {
             0 if here.bytes > 0 => 1.01,
@@ -164,7 +173,7 @@ impl Picker<'_> {
         let age = |table: &Arc<TableHandle>| table.meta.id;
         candidates.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| age(a.1).cmp(&age(b.1))));
         candidates.into_iter().find_map(|(worth, table)| {
-            let plan = self.plan(level, vec![Arc::clone(table)])?;
+            let plan = self.plan_as(level, vec![Arc::clone(table)], Manner::Lazy)?;
             Some((worth, self.admit(plan)?))
         })
     }
@@ -228,6 +237,7 @@ impl Picker<'_> {
             from: level,
             to: level,
             upper: Upper::Tables(tables),
+            between: Vec::new(),
             lower: Vec::new(),
             outputs: vec![self.output(level)],
             // Nothing comes to a level below f from elsewhere.
@@ -260,11 +270,13 @@ impl Picker<'_> {
     }
 
     fn plan(&self, from: usize, upper: Vec<Arc<TableHandle>>) -> Option<Plan> {
-        let hull = union(upper.iter())?;
-        let to = self.targets.next(from, self.version, &hull)?;
-        let lower = self.version.levels[to].overlapping(&hull).to_vec();
+        self.plan_as(from, upper, Manner::Merged)
+    }
+
+    fn plan_as(&self, from: usize, upper: Vec<Arc<TableHandle>>, manner: Manner) -> Option<Plan> {
+        let Landing { to, between, lower } = self.landing(from, &upper, manner)?;
         let last_fast = self.targets.last_fast();
-        let is_alone = lower.is_empty() && upper.len() == 1;
+        let is_alone = between.is_empty() && lower.is_empty() && upper.len() == 1;
         let mut outputs = vec![self.output(to)];
         // Where tiers are not those of levels, a table stays on its own. So it does between slow
         // tiers.
@@ -285,6 +297,7 @@ impl Picker<'_> {
             from,
             to,
             upper: Upper::Tables(upper),
+            between,
             lower,
             outputs,
             is_crossing,
@@ -377,8 +390,8 @@ mod tests {
     /// What level f is to hold, in bytes.
     pub(super) const PLANNED: u64 = 7 * MIB;
 
-    /// A table of one key: its level, the key, its bytes, and its tier. The first of several is the
-    /// oldest.
+    /// A table of one key, or of two as in `a..m`: its level, keys, bytes and tier. The
+    /// first of several is the oldest.
     pub(super) type Drawn = (usize, &'static str, u64, u8);
 
     /// What `choose` finds among `tables` when level f has room for `room` bytes now.
@@ -396,10 +409,11 @@ mod tests {
         let sample = db.tree().pin().version.levels[0].tables[0].clone();
         let table = |(id, (level, key, len, tier)): (usize, Drawn)| {
             let mut table = (*sample).clone();
-            let key = Bytes::from_static(key.as_bytes());
+            let (first, last) = key.split_once("..").unwrap_or((key, key));
+            let [first, last] = [first, last].map(|key| Bytes::from_static(key.as_bytes()));
             (table.meta.level, table.meta.len, table.meta.tier) = (level as u8, len, tier);
             table.meta.id = id as FileId;
-            (table.meta.range.first, table.meta.range.last) = (key.clone(), key);
+            (table.meta.range.first, table.meta.range.last) = (first, last);
             Arc::new(table)
         };
         let tables = tables.into_iter().enumerate().map(table).collect();
@@ -434,13 +448,14 @@ mod tests {
                 F as u8,
             ),
             passed: None,
+            often_looked: 0,
         })
     }
 
     /// As long as there were any tables on a level out of use, they drew all that came down.
     #[test]
-    fn a_level_out_of_use_gets_what_meets_its_tables_and_nothing_else() {
-        let to = |unused: &'static str| {
+    fn a_job_takes_along_what_it_meets_between_and_nothing_else() {
+        let taken = |unused: &'static str| {
             let tables = [
                 (ABOVE, "met", MIB, 0),
                 (F, "met", MIB, 0),
@@ -453,11 +468,17 @@ mod tests {
                 let bypass = picker.plan_bypass(ABOVE, &above[0]).unwrap();
                 assert_eq!(crossing.lower[0].meta.range.first, "met");
                 assert_eq!(bypass.lower[0].meta.range.first, "met");
-                [crossing.to, bypass.to]
+                assert_eq!([crossing.to, bypass.to], [SLOW; 2]);
+                [crossing, bypass].map(|plan| {
+                    let between = plan.between.iter();
+                    between
+                        .map(|b| (b.level, b.tables.len()))
+                        .collect::<Vec<_>>()
+                })
             })
         };
-        assert_eq!(to("met"), [UNUSED; 2]);
-        assert_eq!(to("beside"), [SLOW; 2]);
+        assert_eq!(taken("met"), [vec![(UNUSED, 1)], vec![(UNUSED, 1)]]);
+        assert!(taken("beside").iter().all(Vec::is_empty));
     }
 
     /// Measured by what a level out of use holds, a table that meets its tables seems to go down

@@ -20,7 +20,9 @@ pub(crate) struct Plan {
     pub(crate) to: usize,
     /// What comes from `from`.
     pub(crate) upper: Upper,
-    /// Tables of `to` that meet the hull.
+    /// Tables of the runs that it passes and takes along, level by level, the highest first.
+    pub(crate) between: Vec<Between>,
+    /// Tables of `to` that meet what comes there.
     pub(crate) lower: Vec<Arc<TableHandle>>,
     /// Where records may go, the level `to` first; the job's router chooses among these.
     pub(crate) outputs: Vec<Output>,
@@ -33,6 +35,13 @@ pub(crate) struct Plan {
     /// Give the table its new level without rewriting it.
     pub(crate) is_move: bool,
     pub(crate) cause: Cause,
+}
+
+/// The tables that a compaction takes along from a level that it passes, in key order.
+#[derive(Debug, Clone)]
+pub(crate) struct Between {
+    pub(crate) level: usize,
+    pub(crate) tables: Vec<Arc<TableHandle>>,
 }
 
 /// What a compaction is for.
@@ -88,7 +97,14 @@ impl Plan {
 
     /// All inputs.
     pub(crate) fn inputs(&self) -> impl Iterator<Item = &Arc<TableHandle>> {
-        self.upper.tables().iter().chain(&self.lower)
+        let between = self.between.iter().flat_map(|between| &between.tables);
+        self.upper.tables().iter().chain(between).chain(&self.lower)
+    }
+
+    /// Whether `table`, one of its inputs, comes from `from`.
+    pub(crate) fn is_upper(&self, table: &Arc<TableHandle>) -> bool {
+        let upper = self.upper.tables();
+        upper.iter().any(|upper| Arc::ptr_eq(upper, table))
     }
 
     /// The range of user keys of all inputs.
@@ -113,6 +129,7 @@ impl Plan {
         let goes_down = self.to != self.from && self.bypass.is_none();
         (goes_down && stays_on_tier && !is_met).then(|| Plan {
             upper: Upper::Tables(vec![Arc::clone(table)]),
+            between: Vec::new(),
             lower: Vec::new(),
             is_move: true,
             ..self.clone()
@@ -125,16 +142,16 @@ impl Plan {
         epochs.max().filter(|_| self.from == 0)
     }
 
-    /// What the job keeps others from writing to meanwhile (I11): its outputs, and its hull on each
-    /// level between `from` and `to`.
+    /// What the job keeps others from writing to meanwhile (I11): its outputs, and on each level
+    /// between `from` and `to` the range of what comes from above that level.
     ///
-    /// Only keys of the hull pass these levels, downwards or up to `from`. When the job is picked,
-    /// none of them lies there, or a bypass knows which do. None may come there until the job is
-    /// installed, or what has passed would lie below what is older (I1). Locks exclude each other
-    /// both ways, so the job does not begin either beside one that is about to bring such a key, of
-    /// which the version says nothing yet. A job that takes keys from such a level to `to` is kept
-    /// out by the lock on `to`. A level that is empty and out of use counts too: a job that was
-    /// picked when it was in use may be writing to it.
+    /// Only keys of that range pass the level, downwards or up to `from`. When the job is picked,
+    /// none of them lies there, or the job takes it along, or a bypass knows which do. None may
+    /// come there until the job is installed, or what has passed would lie below what is older
+    /// (I1). Locks exclude each other both ways, so the job does not begin either beside one that
+    /// is about to bring such a key, of which the version says nothing yet. A job that takes keys
+    /// from such a level to `to` is kept out by the lock on `to`. A level that is empty and out of
+    /// use counts too: a job that was picked when it was in use may be writing to it.
     pub(crate) fn locks(&self) -> Locks {
         let hull = self.hull();
         let lock = |output: &Output| {
@@ -148,8 +165,15 @@ impl Plan {
         };
         let outputs = self.outputs.iter().filter_map(lock);
         let passed = self.from + 1..self.to;
-        let passed = passed.filter_map(|level| Some((level, hull.clone()?)));
+        let passed = passed.filter_map(|level| Some((level, self.range_above(level)?)));
         outputs.chain(passed).collect()
+    }
+
+    /// The range of user keys of its inputs that come from above `level`.
+    fn range_above(&self, level: usize) -> Option<KeyRange> {
+        let between = self.between.iter().filter(|between| between.level < level);
+        let between = between.flat_map(|between| &between.tables);
+        union(self.upper.tables().iter().chain(between))
     }
 }
 
@@ -246,6 +270,7 @@ mod tests {
             from: 0,
             to,
             upper: Upper::Tables(vec![Arc::clone(&version.levels[0].tables[table])]),
+            between: Vec::new(),
             lower: Vec::new(),
             outputs: vec![Output {
                 level: to as u8,

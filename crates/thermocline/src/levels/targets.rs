@@ -1,5 +1,7 @@
 //! How large each level should be.
 
+use std::ops::Range;
+
 use crate::key::KeyRange;
 use crate::options::{Options, Resolved};
 use crate::version::{MAX_LEVELS, Version};
@@ -33,7 +35,7 @@ pub(crate) struct FastRoom {
 /// of about the ratio at most. Levels above the first one that is worth having stay empty.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct LevelTargets {
-    /// In bytes; 0 for L0 and unused levels, `u64::MAX` for the last.
+    /// In bytes; 0 for L0 and unused levels, `u64::MAX` for runs and for the last.
     pub(crate) bytes: [u64; MAX_LEVELS],
     /// The level that L0 is compacted into.
     base: usize,
@@ -139,22 +141,26 @@ impl LevelTargets {
         // A crossing rewrites what it meets below for the sake of the cold part only: so the first
         // slow level is smaller by that (HotRAP, §3.6).
         let growth = below as f64 / (room.cold * planned as f64);
+        // What comes down lies in runs until it is merged with what is below, all at once.
+        let growth = |count: usize| growth / (LAST + 1 - count - last_fast) as f64;
         let mut count = 1;
         while LAST - count > last_fast {
-            let in_use = !version.levels[LAST - count].tables.is_empty();
+            let in_use = version.levels[LAST - count].bytes > planned;
             let widest = options.level_ratio as f64 * if in_use { 1.0 } else { 1.5 };
-            if growth.powf(1.0 / count as f64) <= widest * room.cold.sqrt() {
+            if growth(count).powf(1.0 / count as f64) <= widest * room.cold.sqrt() {
                 break;
             }
             count += 1;
         }
-        let step = growth.powf(1.0 / count as f64).max(2.0);
+        let step = growth(count).powf(1.0 / count as f64).max(2.0);
         let mut size = below as f64;
         for level in bytes[LAST + 1 - count..LAST].iter_mut().rev() {
             size /= step;
             *level = size as u64;
         }
         bytes[LAST] = u64::MAX;
+        // A run is merged when there is no room for another, however much it holds.
+        bytes[last_fast + 1..LAST + 1 - count].fill(u64::MAX);
         Self {
             bytes,
             base: 1,
@@ -184,6 +190,13 @@ impl LevelTargets {
             Some(slow_base) if level > self.last_fast => level.max(slow_base),
             _ => level.max(self.base),
         }
+    }
+
+    /// The levels below f and above the first one in use there. They hold runs: what comes down
+    /// lies in them until it is merged with what is below, all at once.
+    pub(crate) fn runs(&self) -> Range<usize> {
+        let below_f = self.last_fast + 1;
+        below_f..self.slow_base.unwrap_or(below_f)
     }
 
     /// *f*: levels up to this one belong to the fast tier.
@@ -255,10 +268,11 @@ mod tests {
     fn where_little_comes_down_there_is_one_more_slow_level() {
         let slow_levels = |cold| {
             let (targets, f) = targets_where_comes_down(cold);
-            let below = &targets.bytes[f + 1..];
-            below.iter().filter(|bytes| **bytes > 0).count()
+            assert_eq!(targets.runs().start, f + 1);
+            MAX_LEVELS - targets.runs().end
         };
-        assert_eq!([1.0, 0.5, 0.25].map(slow_levels), [2, 2, 3]);
+        // 15 / 4, 30 / 4 and 60 / 4: at the last, two levels make two steps of √(60 / 3).
+        assert_eq!([1.0, 0.5, 0.25].map(slow_levels), [1, 1, 2]);
     }
 
     #[test]

@@ -2,12 +2,14 @@
 
 mod cached;
 mod get;
+mod looks;
 mod passed;
 mod range;
 mod snapshots;
 mod view;
 
 pub(crate) use cached::Moment;
+pub(crate) use looks::OftenLooked;
 pub(crate) use passed::{LastPassed, Passed};
 pub use range::Range;
 pub(crate) use range::{owned_bounds, prefix_end};

@@ -173,7 +173,11 @@ impl Range {
     fn take_next(&mut self) -> Result<Option<(Bytes, Value)>> {
         let mut front = match self.front.take() {
             Some(front) => front,
-            None => self.open(Front::new)?,
+            None => {
+                let front = self.open(Front::new)?;
+                self.count_looks(&front.cursor);
+                front
+            }
         };
         let record = front.next(self.seq, &self.bounds)?;
         let last = front.last.as_deref().unwrap_or_default();
@@ -188,7 +192,11 @@ impl Range {
     fn take_next_back(&mut self) -> Result<Option<(Bytes, Value)>> {
         let mut back = match self.back.take() {
             Some(back) => back,
-            None => self.open(Back::new)?,
+            None => {
+                let back = self.open(Back::new)?;
+                self.count_looks(&back.cursor);
+                back
+            }
         };
         let record = back.next(self.seq, &self.bounds)?;
         let last = back.last.as_deref().unwrap_or_default();
@@ -214,6 +222,15 @@ impl Range {
         let took = self.engine.clock.now().saturating_sub(started);
         self.engine.stats.seek_latency.record(took);
         opened
+    }
+
+    /// Counts the looks that it has taken to place `cursor`.
+    fn count_looks(&self, cursor: &MergingIter) {
+        if cursor.valid() {
+            let key = cursor.key().user_key;
+            self.engine
+                .count_looks(self.keyspace, &self.superversion, key);
+        }
     }
 
     fn settle(&mut self, record: Result<Option<(Bytes, Value)>>) -> Option<Result<(Bytes, Value)>> {

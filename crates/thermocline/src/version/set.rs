@@ -26,6 +26,8 @@ pub(crate) struct TableHandle {
     /// State of what lies below the table when this table was found to hide little of that; 0 if it
     /// never was.
     pub(crate) hides_little_of: Arc<AtomicU64>,
+    /// How often scans have looked into it, as far as it lies between f and the last level.
+    pub(crate) looks: Arc<AtomicU64>,
 }
 
 impl TableHandle {

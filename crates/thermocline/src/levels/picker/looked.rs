@@ -3,6 +3,7 @@
 use std::sync::Weak;
 
 use super::Picker;
+use crate::ids::FileId;
 use crate::key::SeqNo;
 use crate::read::Passed;
 use crate::sync::Arc;
@@ -22,6 +23,7 @@ pub(crate) struct Looked {
     l0_limit: u64,
     oldest_reader: SeqNo,
     passed: Option<Passed>,
+    often_looked: FileId,
     /// How many tables were opened before: the samples of open ones tell what is superseded.
     opened: u64,
 }
@@ -35,6 +37,7 @@ impl Looked {
             l0_limit: picker.l0_limit,
             oldest_reader: picker.oldest_reader,
             passed: picker.passed.cloned(),
+            often_looked: picker.often_looked,
             opened,
         }
     }
@@ -50,6 +53,7 @@ impl Looked {
             && self.l0_limit == other.l0_limit
             && self.oldest_reader == other.oldest_reader
             && self.opened == other.opened
+            && self.often_looked == other.often_looked
             && passed
     }
 }

@@ -1,6 +1,7 @@
 //! Which tables of the level above f had better pass level f by.
 
 use super::Picker;
+use super::runs::{Landing, Manner};
 use crate::levels::bypass::{Bypass, Met};
 use crate::levels::plan::{Cause, Plan};
 use crate::levels::upper::Upper;
@@ -16,6 +17,8 @@ impl Picker<'_> {
         let here = |level: usize| self.version.levels[level].bytes;
         let planned = self.targets.planned_last();
         let room = planned.min(self.targets.bytes[f]);
+        // What is below is written anew once for all that has come to lie above it.
+        let batches = self.targets.runs().len() as u64 + 1;
         // There may be hundreds of tables: only those that are chosen are planned.
         let mut candidates: Vec<(f64, &Arc<TableHandle>)> = self.version.levels[level]
             .tables
@@ -27,9 +30,9 @@ impl Picker<'_> {
                 let met = Met {
                     input: table.meta.len,
                     on_f: bytes(self.version.levels[f].overlapping(range)),
-                    below: self.met_on_way(to, range),
+                    below: self.met_on_way(to, range) / batches,
                     all_of_f: here(f).max(planned),
-                    all_below: self.way(to).map(here).sum(),
+                    all_below: self.way(to).map(here).sum::<u64>() / batches,
                     // The room of level f comes and goes with what waits above.
                     is_full: here(f) > room / 4 * 3,
                 };
@@ -46,16 +49,17 @@ impl Picker<'_> {
     /// The plan that takes `table` from `from`, the level above f, past level f.
     pub(crate) fn plan_bypass(&self, from: usize, table: &Arc<TableHandle>) -> Option<Plan> {
         let f = self.targets.last_fast();
-        // Past no table below f that it meets (I1).
-        let to = self.targets.next(f, self.version, &table.meta.range)?;
-        let met = |level: usize| self.version.levels[level].overlapping(&table.meta.range);
+        let upper = vec![Arc::clone(table)];
+        let Landing { to, between, lower } = self.landing(f, &upper, Manner::Lazy)?;
+        let on_f = self.version.levels[f].overlapping(&table.meta.range);
         Some(Plan {
             from,
             to,
-            upper: Upper::Tables(vec![Arc::clone(table)]),
-            lower: met(to).to_vec(),
+            upper: Upper::Tables(upper),
+            between,
+            lower,
             bypass: Some(Bypass {
-                tables: met(f).to_vec(),
+                tables: on_f.to_vec(),
             }),
             outputs: vec![self.output(to), self.output(from)],
             is_crossing: true,
@@ -69,6 +73,9 @@ impl Picker<'_> {
 #[cfg(test)]
 mod tests {
     use crate::levels::picker::tests::{ABOVE, F, MIB, PLANNED, SLOW, UNUSED, with_picker};
+
+    /// As often as level f's bytes come down, what is below is written anew once.
+    const BATCHES: u64 = (SLOW - F) as u64;
 
     /// A byte that goes down through a level out of use comes into all that the next level holds.
     #[test]
@@ -86,21 +93,27 @@ mod tests {
         };
         // By the ordinary way 1 + 7 and 1 + 4 / 7 or 1 + 14 / 7, of which seven tenths are saved.
         for on_unused in ["met", "beside"] {
-            assert!(by_unused(on_unused, 4 * MIB), "1 + 4 past level f");
-            assert!(!by_unused(on_unused, 14 * MIB), "1 + 14 past level f");
+            assert!(
+                by_unused(on_unused, BATCHES * 4 * MIB),
+                "1 + 4 past level f"
+            );
+            assert!(
+                !by_unused(on_unused, BATCHES * 14 * MIB),
+                "1 + 14 past level f"
+            );
         }
     }
 
     /// Whether the picker sends what it can of a table of 1 MiB above f past f, which is all of it
     /// but three tenths. Level f has room for `room` bytes now and holds `on_f`, all in one table
-    /// that the job meets. On the level below the job meets 3 MiB, and `below` bytes lie beside
-    /// them.
+    /// that the job meets. On the level below it writes 3 MiB anew, and `below` bytes lie beside
+    /// them, as far as they are one batch's.
     fn bypasses(room: u64, on_f: u64, below: u64) -> bool {
         let tables = [
             (ABOVE, "met", MIB, 0),
             (F, "met", on_f, 0),
-            (SLOW, "met", 3 * MIB, 1),
-            (SLOW, "other", below, 1),
+            (SLOW, "met", BATCHES * 3 * MIB, 1),
+            (SLOW, "other", BATCHES * below, 1),
         ];
         with_picker(tables.to_vec(), room, |picker| {
             picker.pick_bypass(ABOVE).is_some()

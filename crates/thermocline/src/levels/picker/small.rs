@@ -19,7 +19,10 @@ impl Picker<'_> {
     /// bring tables that meet nothing and move down as they are: no other compaction would ever
     /// merge those.
     pub(super) fn pick_small(&self) -> Option<Plan> {
-        (1..MAX_LEVELS).find_map(|level| {
+        // What lies in a run is soon merged with all that lies below it.
+        let is_run = |level: &usize| self.targets.runs().contains(level);
+        let levels = (1..MAX_LEVELS).filter(|level| !is_run(level));
+        { levels }.find_map(|level| {
             let here = &self.version.levels[level];
             let is_over =
                 here.tables.len() as u64 > most_tables(here.bytes, self.table_size(level));

@@ -96,7 +96,7 @@ impl Picker<'_> {
         // Hot records of level f come no further than to what its tables are merged with.
         let to = self.targets.next(level, self.version, range)?;
         let levels = match level == self.targets.last_fast() {
-            true => to..=to,
+            true => self.way(to),
             false => to..=self.version.levels.len() - 1,
         };
         let met = || {

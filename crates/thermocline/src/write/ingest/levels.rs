@@ -24,6 +24,7 @@ pub(super) fn plan_for(
         from: 0,
         to: level,
         upper: Upper::Tables(vec![at(table, level)]),
+        between: Vec::new(),
         lower: Vec::new(),
         outputs: vec![Output {
             level: level as u8,

@@ -190,6 +190,7 @@ fn no_job_writes_to_level_f_beside_a_bypass_of_its_keys() {
         let alone = Plan {
             to: F,
             upper: crossing.upper.clone(),
+            between: Vec::new(),
             lower: Vec::new(),
             outputs: vec![crossing.outputs[1]],
             ..crossing.clone()

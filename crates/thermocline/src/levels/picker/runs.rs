@@ -1,0 +1,265 @@
+//! Where what goes past level f lands: in a run, or in a merge with all runs that it meets.
+//!
+//! A crossing takes a small part of the keys, and what it meets on the first slow level in use is
+//! many times as large. Merged at once, each byte that comes down writes all of that anew. So it
+//! is laid down as it is, on a level between that has nothing of its keys: a *run*. Only once the
+//! runs are full there, one job merges all of them with what is below. That is the lazy levelling
+//! of Dostoevsky (Dayan and Idreos, 2018), key range by key range.
+//!
+//! What lies in the highest run is due. So there is room for the next crossing, which is quick
+//! then, and what the slow disk has to do for it is done apart from it.
+
+use super::Picker;
+use crate::key::KeyRange;
+use crate::levels::plan::{Between, Plan, union};
+use crate::sync::Arc;
+use crate::version::TableHandle;
+
+/// How what comes down past level f gets there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Manner {
+    /// It is merged with what it meets.
+    Merged,
+    /// It is laid down in a run if there is room for one and merging it would write much.
+    Lazy,
+}
+
+/// Where the tables of a job go, and what they are merged with.
+pub(super) struct Landing {
+    pub(super) to: usize,
+    pub(super) between: Vec<Between>,
+    pub(super) lower: Vec<Arc<TableHandle>>,
+}
+
+impl Picker<'_> {
+    /// Where tables `upper` of `from` go; none from the last level. Those of the level above f that
+    /// pass f by count as of f.
+    ///
+    /// They pass no table that is older (I1): of the runs, those that meet them are taken along,
+    /// and on each further level those that meet any of these.
+    pub(super) fn landing(
+        &self,
+        from: usize,
+        upper: &[Arc<TableHandle>],
+        manner: Manner,
+    ) -> Option<Landing> {
+        let mut range = union(upper.iter())?;
+        let runs = self.targets.runs();
+        if from + 1 < runs.start || from + 1 >= runs.end {
+            let to = self.targets.next(from, self.version, &range)?;
+            return Some(Landing {
+                to,
+                between: Vec::new(),
+                lower: self.met(to, &range),
+            });
+        }
+        let free = (from + 1..runs.end).take_while(|level| self.met(*level, &range).is_empty());
+        let run = free.last();
+        let mut between = Vec::new();
+        for level in from + 1..runs.end {
+            let tables = self.met(level, &range);
+            tables
+                .iter()
+                .for_each(|table| range.include(&table.meta.range));
+            if !tables.is_empty() {
+                between.push(Between { level, tables });
+            }
+        }
+        let lower = self.met(runs.end, &range);
+        let bytes = |tables: &[Arc<TableHandle>]| tables.iter().map(|t| t.meta.len).sum::<u64>();
+        let comes = bytes(upper) + between.iter().map(|b| bytes(&b.tables)).sum::<u64>();
+        Some(match run {
+            Some(to) if manner == Manner::Lazy && bytes(&lower) > comes => Landing {
+                to,
+                between: Vec::new(),
+                lower: Vec::new(),
+            },
+            _ => Landing {
+                to: runs.end,
+                between,
+                lower,
+            },
+        })
+    }
+
+    /// The merge of the run that scans look into often.
+    pub(super) fn pick_looked(&self) -> Option<Plan> {
+        let mut runs = self.targets.runs();
+        runs.find_map(|level| {
+            let mut tables = self.version.levels[level].tables.iter();
+            let table = tables.find(|table| table.meta.id == self.often_looked)?;
+            self.admit(self.plan(level, vec![Arc::clone(table)])?)
+        })
+    }
+
+    fn met(&self, level: usize, range: &KeyRange) -> Vec<Arc<TableHandle>> {
+        self.version.levels[level].overlapping(range).to_vec()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::FileId;
+    use crate::levels::picker::tests::{Drawn, F, MIB, PLANNED, SLOW, with_picker};
+
+    /// The levels between f and the slow level in use.
+    const RUNS: [usize; 3] = [F + 1, F + 2, F + 3];
+
+    /// The next crossing of level f among `tables`.
+    fn crossing(tables: &[Drawn], manner: Manner) -> Plan {
+        with_picker(tables.to_vec(), PLANNED, |picker| {
+            assert_eq!(picker.targets.runs(), F + 1..SLOW);
+            let upper = picker.version.levels[F].tables.to_vec();
+            picker.plan_as(F, upper, manner).unwrap()
+        })
+    }
+
+    fn lazy(tables: &[Drawn]) -> Plan {
+        crossing(tables, Manner::Lazy)
+    }
+
+    /// The tables that `plan` takes along, by their levels and first keys.
+    fn taken(plan: &Plan) -> Vec<(usize, Vec<&[u8]>)> {
+        let between = plan.between.iter().map(|between| {
+            let keys = between
+                .tables
+                .iter()
+                .map(|table| &table.meta.range.first[..]);
+            (between.level, keys.collect())
+        });
+        between.collect()
+    }
+
+    #[test]
+    fn what_comes_down_lies_in_the_lowest_run_above_what_it_meets() {
+        let below = [(F, "c..m", MIB, 0), (SLOW, "a..z", 8 * MIB, 1)];
+        for (run, expected) in [(None, F + 3), (Some(F + 3), F + 2), (Some(F + 2), F + 1)] {
+            let run = run.map(|level| (level, "m..z", MIB, 1));
+            let plan = lazy(&[&below[..], run.as_slice()].concat());
+            assert_eq!(
+                (plan.from, plan.to, plan.inputs().count()),
+                (F, expected, 1)
+            );
+            assert!(plan.is_crossing && !plan.is_move);
+        }
+        // One that has other keys is in nobody's way.
+        let beside = (F + 1, "n..z", MIB, 1);
+        assert_eq!(lazy(&[below[0], below[1], beside]).to, F + 3);
+    }
+
+    #[test]
+    fn where_the_runs_are_full_all_of_them_are_merged_with_what_is_below() {
+        let mut tables = vec![(F, "c..m", MIB, 0), (SLOW, "a..z", 20 * MIB, 1)];
+        tables.extend(RUNS.map(|level| (level, "d", MIB, 1)));
+        let plan = lazy(&tables);
+        assert_eq!((plan.to, plan.lower.len()), (SLOW, 1));
+        assert_eq!(taken(&plan), RUNS.map(|level| (level, vec![&b"d"[..]])));
+        let outputs: Vec<u8> = plan.outputs.iter().map(|output| output.level).collect();
+        assert_eq!(outputs, [SLOW as u8]);
+    }
+
+    /// A table of a run lies above those that it meets on the next: it must not pass them (I1).
+    #[test]
+    fn what_is_taken_along_takes_along_what_it_meets() {
+        let tables = [
+            (F, "c..d", MIB, 0),
+            (F + 1, "d..f", MIB, 1),
+            (F + 1, "g", MIB, 1),
+            (F + 2, "f..k", MIB, 1),
+            (F + 2, "m", MIB, 1),
+            (F + 3, "a..b", MIB, 1),
+            (F + 3, "k..l", MIB, 1),
+            (SLOW, "b", MIB, 1),
+            (SLOW, "l..n", MIB, 1),
+        ];
+        let plan = lazy(&tables);
+        let expected: [(usize, Vec<&[u8]>); 3] = [
+            (F + 1, vec![b"d"]),
+            (F + 2, vec![b"f"]),
+            (F + 3, vec![b"k"]),
+        ];
+        assert_eq!(taken(&plan), expected);
+        assert_eq!(plan.lower[0].meta.range.first, "l");
+        assert_eq!(plan.lower.len(), 1);
+        // Nobody may bring to a level what passes it.
+        let locked = |level: usize| {
+            let locks = plan.locks();
+            let (_, range) = locks.into_iter().find(|(l, _)| *l == level).unwrap();
+            (range.first.clone(), range.last.clone())
+        };
+        for (level, last) in [(F + 1, "d"), (F + 2, "f"), (F + 3, "k"), (SLOW, "n")] {
+            assert_eq!(locked(level), ("c".into(), last.into()), "L{level}");
+        }
+    }
+
+    /// To lie in a run costs a look more for each read, and saves nothing.
+    #[test]
+    fn what_meets_little_is_merged_at_once() {
+        let to = |below: u64| lazy(&[(F, "a", MIB, 0), (SLOW, "a", below, 1)]).to;
+        assert_eq!(to(MIB), SLOW);
+        assert_eq!(to(MIB + 1), F + 3);
+        assert_eq!(lazy(&[(F, "a", MIB, 0), (SLOW, "b", 9 * MIB, 1)]).to, SLOW);
+        // With what waits in runs already.
+        let waits = (F + 3, "a", MIB, 1);
+        let to = |below: u64| lazy(&[(F, "a", MIB, 0), waits, (SLOW, "a", below, 1)]).to;
+        assert_eq!(to(2 * MIB), SLOW);
+        assert_eq!(to(2 * MIB + 1), F + 2);
+    }
+
+    /// Else deletes would lie in runs, and what they hide would stay.
+    #[test]
+    fn a_compaction_for_what_is_hidden_is_a_merge() {
+        let tables = [(F, "a", MIB, 0), (SLOW, "a", 8 * MIB, 1)];
+        let plan = crossing(&tables, Manner::Merged);
+        assert_eq!((plan.to, plan.lower.len()), (SLOW, 1));
+    }
+
+    /// What is due where a table lies in each of the `runs`: from which level and to which, how
+    /// many tables it merges, and whether it needs no more than an edit.
+    fn due(runs: &[usize]) -> Vec<(usize, usize, usize, bool)> {
+        let mut tables = vec![(SLOW, "a..z", 20 * MIB, 1)];
+        tables.extend(runs.iter().map(|level| (*level, "d", 9 * MIB, 1)));
+        with_picker(tables, PLANNED, |picker| {
+            assert_eq!(picker.targets.debt(picker.version, 4), 0);
+            let due = picker.due();
+            due.map(|(_, plan)| (plan.from, plan.to, plan.inputs().count(), plan.is_move))
+                .collect()
+        })
+    }
+
+    #[test]
+    fn runs_wait_until_the_highest_is_taken() {
+        assert_eq!(due(&[]), []);
+        assert_eq!(due(&RUNS[1..]), []);
+        assert_eq!(due(&RUNS), [(F + 1, SLOW, 4, false)]);
+    }
+
+    #[test]
+    fn a_run_sinks_to_where_there_is_room() {
+        assert_eq!(due(&RUNS[..1]), [(F + 1, F + 3, 1, true)]);
+        assert_eq!(due(&[F + 1, F + 3]), [(F + 1, F + 2, 1, true)]);
+    }
+
+    #[test]
+    fn what_scans_look_into_is_merged() {
+        let mut tables = vec![(SLOW, "a..z", 20 * MIB, 1)];
+        tables.extend(RUNS[1..].iter().map(|level| (*level, "d", MIB, 1)));
+        with_picker(tables, PLANNED, |picker| {
+            let looked = |number| {
+                let picker = Picker {
+                    often_looked: number,
+                    ..*picker
+                };
+                let plans = picker.tidying();
+                plans
+                    .map(|(_, plan)| (plan.from, plan.to, plan.inputs().count()))
+                    .collect::<Vec<_>>()
+            };
+            let number = |level: usize| picker.version.levels[level].tables[0].meta.id;
+            assert_eq!(looked(number(F + 2)), [(F + 2, SLOW, 3)]);
+            assert_eq!(looked(number(F + 3)), [(F + 3, SLOW, 2)]);
+            assert_eq!(looked(FileId::MAX), [], "gone by now");
+        });
+    }
+}
