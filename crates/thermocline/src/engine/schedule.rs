@@ -4,7 +4,7 @@ use super::tree::TreeState;
 use super::{Engine, Tree};
 use crate::error::{Error, Result};
 use crate::executor::Lane;
-use crate::levels::{CompactionJob, FlushJob, Picker, Places, Plan};
+use crate::levels::{Between, CompactionJob, FlushJob, Picker, Places, Plan};
 use crate::metrics::Activity;
 use crate::options::{Compression, MEMTABLES};
 use crate::placement::{FastRooms, Output, SpacePlan};
@@ -231,9 +231,11 @@ impl Engine {
         let stays: u64 = plan.upper.bytes();
         for output in outputs.filter(|_| !plan.is_move) {
             let tier = &self.tiers[usize::from(output.tier)];
-            // With a bypass all of it may stay, and a lack of room cannot make it less.
+            // With a bypass all of it may stay, and a lack of room cannot make it less. Of a
+            // descent there stays about as much as lies there now.
             let stays = match plan.bypass {
                 Some(_) => expected_len(plan.upper.tables().iter(), tier),
+                None if plan.is_descent() => bytes_on(plan.fast_between(), tier),
                 None => stays,
             };
             match tier.reserve(stays) {
@@ -243,6 +245,8 @@ impl Engine {
                 }
                 // Records of which level f may have a version have nowhere else to go.
                 Err(error) if plan.bypass.is_some() => return Err(error),
+                // All that is hot there would go down at once.
+                Err(error) if plan.is_descent() => return Err(error),
                 Err(_) => {}
             }
         }
@@ -324,6 +328,13 @@ impl Engine {
         let mut tidying = tidying.filter(|(_, plan)| plan.can_wait());
         tidying.any(|(_, mut plan)| self.reserve_for(&mut plan).is_ok())
     }
+}
+
+/// Bytes of what a job takes along that lie on `tier`.
+fn bytes_on<'a>(between: impl Iterator<Item = &'a Between>, tier: &Tier) -> u64 {
+    let tables = between.flat_map(|between| &between.tables);
+    let tables = tables.filter(|table| table.meta.tier == tier.index);
+    tables.map(|table| table.meta.len).sum()
 }
 
 /// More bytes than any device has.

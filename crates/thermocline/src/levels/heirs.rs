@@ -88,7 +88,7 @@ impl<'a> Part<'a> {
     fn of(table: &'a Arc<TableHandle>, plan: &Plan) -> Self {
         let range = &table.meta.range;
         let is_lower = plan.lower.iter().any(|lower| Arc::ptr_eq(lower, table));
-        let is_upper = plan.is_upper(table);
+        let comes_down = plan.comes_down().any(|upper| Arc::ptr_eq(upper, table));
         let met = || {
             plan.lower
                 .iter()
@@ -99,7 +99,7 @@ impl<'a> Part<'a> {
         Self {
             table,
             share: 1.0 / beside as f64,
-            passes_on: !is_upper || !plan.is_crossing,
+            passes_on: !comes_down || !plan.is_crossing,
         }
     }
 }

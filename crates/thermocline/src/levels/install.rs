@@ -20,7 +20,7 @@ impl Compaction {
         let written = self.install(plan, done)?;
         let (retained, brought) = done.moved;
         // Counted before compression, as what was retained is.
-        let input = plan.upper.raw_bytes();
+        let input = plan.raw_bytes();
         let f = usize::from(self.tree.last_fast_level);
         let mut moved = Moved {
             retained,

@@ -64,6 +64,7 @@ impl Compaction {
 
         let uppers = plan.upper.runs(plan.from);
         let cursors = uppers + plan.between.len() + 1;
+        let uppers = uppers + plan.fast_between().count();
         let how = ScanOptions {
             purpose: plan.purpose(),
             readahead: readahead(cursors),

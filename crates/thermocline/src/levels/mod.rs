@@ -37,7 +37,7 @@ pub(crate) use l0_places::L0Places;
 pub(crate) use merging::MOST_MET;
 pub(crate) use pass::{Pass, Watch};
 pub(crate) use picker::{Hotness, Looked, Manual, Meant, Picker};
-pub(crate) use plan::{Cause, Plan, Running};
+pub(crate) use plan::{Between, Cause, Plan, Running};
 pub(crate) use sink::{Origin, Sink};
 pub(crate) use spread::{Places, Spread};
 pub(crate) use table_size::TableSizes;

@@ -4,6 +4,7 @@ mod deletes;
 mod giving_way;
 mod looked;
 mod migration;
+mod past_all;
 mod past_f;
 mod runs;
 mod small;
@@ -69,7 +70,8 @@ pub(crate) trait Hotness {
 impl Picker<'_> {
     /// Compactions that bring records to where they belong, with how urgent each is, the most
     /// urgent first, one for each level. For L0 there is also a smaller one, for when the large one
-    /// has no room. For the level above f there is first one that passes level f by, if that pays.
+    /// has no room, and for when none has any, one that takes all of L0 past level f. For the level
+    /// above f there is first one that passes level f by, if that pays.
     pub(crate) fn due(&self) -> impl Iterator<Item = (f64, Plan)> {
         let mut scores: Vec<(f64, usize)> = (0..MAX_LEVELS - 1)
             .map(|level| (self.score(level), level))
@@ -78,11 +80,18 @@ impl Picker<'_> {
         scores.sort_by(|a, b| b.0.total_cmp(&a.0));
         let of_levels = scores.into_iter().flat_map(|(score, level)| {
             let plans = match level {
-                0 => [self.pick_l0(usize::MAX), self.pick_l0(self.l0_trigger)],
+                0 => vec![
+                    self.pick_l0(usize::MAX),
+                    self.pick_l0(self.l0_trigger),
+                    self.pick_past_all(),
+                ],
                 _ if level + 1 == self.targets.last_fast() => {
-                    [self.pick_bypass(level), self.pick_level(level)]
+                    vec![self.pick_bypass(level), self.pick_level(level)]
                 }
-                _ => [self.pick_level(level), None],
+                _ if level == self.targets.runs().start => {
+                    vec![self.pick_sinking_run(), self.pick_run()]
+                }
+                _ => vec![self.pick_level(level)],
             };
             plans.into_iter().flatten().map(move |plan| (score, plan))
         });
@@ -105,9 +114,10 @@ impl Picker<'_> {
         if level == 0 {
             return self.l0().len() as f64 / self.l0_trigger as f64;
         }
-        if level == self.targets.runs().start && self.targets.runs().len() > 1 {
-            // So that there is room for what comes down next.
-            return if here.tables.is_empty() { 0.0 } else { 1.0 };
+        if level == self.targets.runs().start && self.targets.runs().contains(&level) {
+            // The highest run is to have room for what comes down next.
+            let sinks = f64::from(u8::from(!here.tables.is_empty()));
+            return self.fullness_of_runs().max(sinks);
         }
         match self.targets.bytes[level] {
             0 if here.bytes > 0 => 1.01,

@@ -20,13 +20,13 @@ pub(crate) struct Plan {
     pub(crate) to: usize,
     /// What comes from `from`.
     pub(crate) upper: Upper,
-    /// Tables of the runs that it passes and takes along, level by level, the highest first.
+    /// Tables of the levels that it passes and takes along, level by level, the highest first.
     pub(crate) between: Vec<Between>,
     /// Tables of `to` that meet what comes there.
     pub(crate) lower: Vec<Arc<TableHandle>>,
     /// Where records may go, the level `to` first; the job's router chooses among these.
     pub(crate) outputs: Vec<Output>,
-    /// Whether it goes from f, or from the level above f, to a level below f.
+    /// Whether it goes from f or a level above it to a level below f.
     pub(crate) is_crossing: bool,
     /// The part of level f that it passes by, if it comes from the level above and does so.
     pub(crate) bypass: Option<Bypass>,
@@ -41,6 +41,8 @@ pub(crate) struct Plan {
 #[derive(Debug, Clone)]
 pub(crate) struct Between {
     pub(crate) level: usize,
+    /// Whether the level is one of those down to f.
+    pub(crate) is_fast: bool,
     pub(crate) tables: Vec<Arc<TableHandle>>,
 }
 
@@ -90,9 +92,10 @@ impl Plan {
         }
     }
 
-    /// Whether it brings no level nearer to its target or its tier, and so can wait for room.
+    /// Whether it can wait for room: it brings no level nearer to its target or its tier, or L0
+    /// can go down level by level.
     pub(crate) fn can_wait(&self) -> bool {
-        self.is_in_place() && self.cause != Cause::Level
+        self.is_in_place() && self.cause != Cause::Level || self.is_descent()
     }
 
     /// All inputs.
@@ -101,10 +104,21 @@ impl Plan {
         self.upper.tables().iter().chain(between).chain(&self.lower)
     }
 
-    /// Whether `table`, one of its inputs, comes from `from`.
-    pub(crate) fn is_upper(&self, table: &Arc<TableHandle>) -> bool {
-        let upper = self.upper.tables();
-        upper.iter().any(|upper| Arc::ptr_eq(upper, table))
+    /// What it takes along from levels down to f.
+    pub(crate) fn fast_between(&self) -> impl Iterator<Item = &Between> {
+        self.between.iter().filter(|between| between.is_fast)
+    }
+
+    /// The tables that a crossing brings down, those that others decide nothing more about: of
+    /// `from`, and of the fast levels that it passes.
+    pub(crate) fn comes_down(&self) -> impl Iterator<Item = &Arc<TableHandle>> {
+        let between = self.fast_between().flat_map(|between| &between.tables);
+        self.upper.tables().iter().chain(between)
+    }
+
+    /// Whether it takes all of L0 past level f, with all that lies between.
+    pub(crate) fn is_descent(&self) -> bool {
+        self.from == 0 && self.is_crossing && !self.is_move
     }
 
     /// The range of user keys of all inputs.
@@ -112,10 +126,17 @@ impl Plan {
         union(self.inputs())
     }
 
-    /// The range of user keys of its inputs of level `from`. On that level it may write to no more
-    /// than this (I11).
+    /// The range of user keys of what comes down. On the level that it comes from, and of a
+    /// crossing on level f, it may write to no more than this (I11).
     pub(crate) fn hull(&self) -> Option<KeyRange> {
-        self.upper.hull()
+        union(self.comes_down())
+    }
+
+    /// Bytes of keys and values of what comes down. Counts of a damaged or crafted table may come
+    /// to anything.
+    pub(crate) fn raw_bytes(&self) -> u64 {
+        let bytes = self.comes_down().map(|table| table.raw_bytes());
+        bytes.fold(0, u64::saturating_add)
     }
 
     /// The part of the plan that needs no room: its last table, of L0 the oldest (I2), goes down by

@@ -2,9 +2,7 @@
 
 use bytes::Bytes;
 
-use super::plan::union;
 use crate::iter::InternalIterator;
-use crate::key::KeyRange;
 use crate::memtable::{Memtable, MemtableIter};
 use crate::sync::Arc;
 use crate::table::ScanOptions;
@@ -28,21 +26,9 @@ impl Upper {
         }
     }
 
-    /// The range of user keys of the tables.
-    pub(crate) fn hull(&self) -> Option<KeyRange> {
-        union(self.tables().iter())
-    }
-
     /// Bytes of the tables' files.
     pub(crate) fn bytes(&self) -> u64 {
         self.tables().iter().map(|table| table.meta.len).sum()
-    }
-
-    /// Bytes of the tables' keys and values. Counts of a damaged or crafted table may come to
-    /// anything.
-    pub(crate) fn raw_bytes(&self) -> u64 {
-        let bytes = self.tables().iter().map(|table| table.raw_bytes());
-        bytes.fold(0, u64::saturating_add)
     }
 
     /// How many cursors there are over it. Tables of L0 overlap: each has one of its own.

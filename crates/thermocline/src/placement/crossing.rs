@@ -43,7 +43,7 @@ pub(crate) fn router_of(plan: &Plan, choice: Option<Box<dyn Choice>>) -> Box<dyn
     let Some(hull) = plan.hull().filter(|_| plan.outputs.len() > 1) else {
         return Box::new(NoChoice);
     };
-    let input = plan.upper.raw_bytes();
+    let input = plan.raw_bytes();
     let choice = choice.unwrap_or_else(|| Box::new(NoChoice));
     let crossing = CrossingRouter::new(hull, input, choice);
     match &plan.bypass {

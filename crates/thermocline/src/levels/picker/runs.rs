@@ -6,14 +6,26 @@
 //! runs are full there, one job merges all of them with what is below. That is the lazy levelling
 //! of Dostoevsky (Dayan and Idreos, 2018), key range by key range.
 //!
-//! What lies in the highest run is due. So there is room for the next crossing, which is quick
-//! then, and what the slow disk has to do for it is done apart from it.
+//! Where a run has room below it, its tables sink there by an edit. Where none has, what comes down
+//! joins the highest one. So crossings are quick, and what the slow disk has to do for them is done
+//! apart: once the runs hold a quarter of what is below, or when it comes to that.
 
 use super::Picker;
 use crate::key::KeyRange;
 use crate::levels::plan::{Between, Plan, union};
 use crate::sync::Arc;
 use crate::version::TableHandle;
+
+/// What is below the runs may be so many times what they hold. Then they are merged with it, where
+/// that writes least: a byte that comes down has about so many others written anew.
+pub(super) const BELOW_RUNS: u64 = 4;
+
+/// Where all runs are taken, what comes down joins the highest one if that holds at most so many
+/// times its bytes there...
+const MOST_IN_TOP: u64 = 2;
+
+/// ...or if the merge of all of them would write at least so many times as much.
+const MERGE_TIMES: u64 = 8;
 
 /// How what comes down past level f gets there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,24 +74,89 @@ impl Picker<'_> {
                 .iter()
                 .for_each(|table| range.include(&table.meta.range));
             if !tables.is_empty() {
-                between.push(Between { level, tables });
+                between.push(Between {
+                    level,
+                    is_fast: false,
+                    tables,
+                });
             }
         }
         let lower = self.met(runs.end, &range);
         let bytes = |tables: &[Arc<TableHandle>]| tables.iter().map(|t| t.meta.len).sum::<u64>();
         let comes = bytes(upper) + between.iter().map(|b| bytes(&b.tables)).sum::<u64>();
-        Some(match run {
-            Some(to) if manner == Manner::Lazy && bytes(&lower) > comes => Landing {
-                to,
-                between: Vec::new(),
-                lower: Vec::new(),
-            },
-            _ => Landing {
-                to: runs.end,
-                between,
-                lower,
-            },
+        let merged = Landing {
+            to: runs.end,
+            between,
+            lower,
+        };
+        if manner == Manner::Merged || bytes(&merged.lower) <= comes {
+            return Some(merged);
+        }
+        let top = self.met(from + 1, &union(upper.iter())?);
+        let merged_bytes = comes + bytes(&merged.lower);
+        let joins = |top: u64| top <= (MOST_IN_TOP * bytes(upper)).max(merged_bytes / MERGE_TIMES);
+        let (to, lower) = match run {
+            Some(free) => (free, Vec::new()),
+            None if from + 1 == runs.start && joins(bytes(&top)) => (runs.start, top),
+            None => return Some(merged),
+        };
+        Some(Landing {
+            to,
+            between: Vec::new(),
+            lower,
         })
+    }
+
+    /// How much the runs hold, set against what they are to hold.
+    pub(super) fn fullness_of_runs(&self) -> f64 {
+        let runs = self.targets.runs();
+        let below = self.version.levels[runs.end].bytes;
+        let held: u64 = self.version.levels[runs].iter().map(|run| run.bytes).sum();
+        (held * BELOW_RUNS) as f64 / below.max(1) as f64
+    }
+
+    /// The move of a table of the highest run to one below that has room for it.
+    pub(super) fn pick_sinking_run(&self) -> Option<Plan> {
+        let top = self.targets.runs().start;
+        let mut tables = self.version.levels[top].tables.iter();
+        tables.find_map(|table| {
+            let range = &table.meta.range;
+            let has_room = self.version.levels[top + 1].overlapping(range).is_empty();
+            if top + 1 >= self.targets.runs().end || !has_room || self.running.has_input(table) {
+                return None;
+            }
+            let plan = self.plan_as(top, vec![Arc::clone(table)], Manner::Lazy)?;
+            self.admit(plan).filter(|plan| plan.is_move)
+        })
+    }
+
+    /// Once the runs are full, the merge of all of them with what is below, where that writes least
+    /// for what it brings down.
+    pub(super) fn pick_run(&self) -> Option<Plan> {
+        if self.fullness_of_runs() < 1.0 {
+            return None;
+        }
+        let runs = self.targets.runs();
+        let met = |level: usize, range: &KeyRange| {
+            let tables = self.version.levels[level].overlapping(range).iter();
+            tables.map(|table| table.meta.len).sum::<u64>()
+        };
+        let free = |table: &&Arc<TableHandle>| !self.running.has_input(table);
+        let of = |level: usize| self.version.levels[level].tables.iter().filter(free);
+        let mut candidates: Vec<(f64, usize, &Arc<TableHandle>)> = runs
+            .clone()
+            .flat_map(|level| of(level).map(move |table| (level, table)))
+            .map(|(level, table)| {
+                let range = &table.meta.range;
+                let brings: u64 = (level..runs.end).map(|level| met(level, range)).sum();
+                let cost = met(runs.end, range) as f64 / brings.max(1) as f64;
+                (cost, level, table)
+            })
+            .collect();
+        candidates.sort_by(|a, b| a.0.total_cmp(&b.0));
+        candidates
+            .into_iter()
+            .find_map(|(_, level, table)| self.admit(self.plan(level, vec![Arc::clone(table)])?))
     }
 
     /// The merge of the run that scans look into often.
@@ -92,7 +169,7 @@ impl Picker<'_> {
         })
     }
 
-    fn met(&self, level: usize, range: &KeyRange) -> Vec<Arc<TableHandle>> {
+    pub(super) fn met(&self, level: usize, range: &KeyRange) -> Vec<Arc<TableHandle>> {
         self.version.levels[level].overlapping(range).to_vec()
     }
 }
@@ -150,13 +227,33 @@ mod tests {
 
     #[test]
     fn where_the_runs_are_full_all_of_them_are_merged_with_what_is_below() {
-        let mut tables = vec![(F, "c..m", MIB, 0), (SLOW, "a..z", 20 * MIB, 1)];
-        tables.extend(RUNS.map(|level| (level, "d", MIB, 1)));
+        let mut tables = vec![(F, "c..m", MIB, 0), (SLOW, "a..z", 13 * MIB, 1)];
+        tables.extend(RUNS.map(|level| (level, "d", MOST_IN_TOP * MIB + MIB, 1)));
         let plan = lazy(&tables);
         assert_eq!((plan.to, plan.lower.len()), (SLOW, 1));
         assert_eq!(taken(&plan), RUNS.map(|level| (level, vec![&b"d"[..]])));
         let outputs: Vec<u8> = plan.outputs.iter().map(|output| output.level).collect();
         assert_eq!(outputs, [SLOW as u8]);
+    }
+
+    #[test]
+    fn what_comes_down_joins_the_highest_run_while_that_holds_little() {
+        let mut tables = vec![(F, "c..m", MIB, 0), (SLOW, "a..z", 20 * MIB, 1)];
+        tables.extend(RUNS.map(|level| (level, "d", MOST_IN_TOP * MIB, 1)));
+        tables.push((F + 1, "n", MIB, 1));
+        let plan = lazy(&tables);
+        assert_eq!((plan.to, plan.between.len()), (F + 1, 0));
+        assert_eq!(plan.lower.len(), 1);
+        assert_eq!(plan.lower[0].meta.range.first, "d");
+        // Or little of what would be merged.
+        let merged = |below: u64| {
+            let mut tables = vec![(F, "d", MIB, 0), (SLOW, "a..z", below, 1)];
+            tables.extend(RUNS.map(|level| (level, "d", 4 * MIB, 1)));
+            lazy(&tables).to == SLOW
+        };
+        let others = (1 + 3 * 4) * MIB;
+        assert!(merged(MERGE_TIMES * 4 * MIB - others - MERGE_TIMES));
+        assert!(!merged(MERGE_TIMES * 4 * MIB - others));
     }
 
     /// A table of a run lies above those that it meets on the next: it must not pass them (I1).
@@ -215,11 +312,11 @@ mod tests {
         assert_eq!((plan.to, plan.lower.len()), (SLOW, 1));
     }
 
-    /// What is due where a table lies in each of the `runs`: from which level and to which, how
-    /// many tables it merges, and whether it needs no more than an edit.
-    fn due(runs: &[usize]) -> Vec<(usize, usize, usize, bool)> {
+    /// What is due where tables of these bytes lie in runs above 20 MiB: from which level and to
+    /// which, how many tables it merges, and whether it needs no more than an edit.
+    fn due(runs: &[(usize, u64)]) -> Vec<(usize, usize, usize, bool)> {
         let mut tables = vec![(SLOW, "a..z", 20 * MIB, 1)];
-        tables.extend(runs.iter().map(|level| (*level, "d", 9 * MIB, 1)));
+        tables.extend(runs.iter().map(|(level, bytes)| (*level, "d", *bytes, 1)));
         with_picker(tables, PLANNED, |picker| {
             assert_eq!(picker.targets.debt(picker.version, 4), 0);
             let due = picker.due();
@@ -229,16 +326,40 @@ mod tests {
     }
 
     #[test]
-    fn runs_wait_until_the_highest_is_taken() {
+    fn runs_wait_until_they_hold_a_quarter_of_what_is_below() {
         assert_eq!(due(&[]), []);
-        assert_eq!(due(&RUNS[1..]), []);
-        assert_eq!(due(&RUNS), [(F + 1, SLOW, 4, false)]);
+        let of = |last: u64| {
+            let mut runs = RUNS.map(|level| (level, MIB));
+            runs[2].1 = last;
+            due(&runs)
+        };
+        assert_eq!(of(3 * MIB - 1), []);
+        assert_eq!(of(3 * MIB), [(F + 1, SLOW, 4, false)]);
     }
 
     #[test]
     fn a_run_sinks_to_where_there_is_room() {
-        assert_eq!(due(&RUNS[..1]), [(F + 1, F + 3, 1, true)]);
-        assert_eq!(due(&[F + 1, F + 3]), [(F + 1, F + 2, 1, true)]);
+        assert_eq!(due(&[(F + 1, MIB)]), [(F + 1, F + 3, 1, true)]);
+        let two = [(F + 1, MIB), (F + 3, MIB)];
+        assert_eq!(due(&two), [(F + 1, F + 2, 1, true)]);
+    }
+
+    #[test]
+    fn the_runs_are_merged_first_where_that_brings_most_for_what_it_writes() {
+        let tables = vec![
+            (F + 2, "a", MIB, 1),
+            (F + 3, "a", MIB, 1),
+            (F + 3, "k", 3 * MIB, 1),
+            (F + 3, "z", MIB, 1),
+            (SLOW, "a", 5 * MIB, 1),
+            (SLOW, "k", 8 * MIB, 1),
+            (SLOW, "z", 3 * MIB - 1, 1),
+        ];
+        with_picker(tables, PLANNED, |picker| {
+            let plan = picker.pick_run().unwrap();
+            assert_eq!((plan.from, plan.inputs().count()), (F + 2, 3));
+            assert_eq!(plan.lower[0].meta.range.first, "a");
+        });
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub(crate) struct Claim {
     pub(crate) job: u64,
     /// The keys that it may bring down: the hull of `inputs`.
     pub(crate) range: KeyRange,
-    /// The level that the inputs come from: f, or the one above (a bypass).
+    /// The level that the inputs come from: f, the one above (a bypass), or L0.
     pub(crate) level: usize,
     /// The tables that it brings down.
     pub(crate) inputs: Vec<FileId>,
@@ -38,6 +38,10 @@ impl Claim {
     fn concerns(&self, key: &[u8], seen: &Superversion, seq: SeqNo) -> bool {
         if !self.range.contains(key) {
             return false;
+        }
+        if self.level == 0 {
+            // Any of many tables may have it.
+            return true;
         }
         let table = seen.version.levels[self.level].find(key);
         let has_seen_all =

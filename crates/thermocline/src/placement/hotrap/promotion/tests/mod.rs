@@ -4,6 +4,7 @@
 mod admission;
 mod bypass;
 mod crashes;
+mod descent;
 mod failures;
 mod flush;
 mod passing;
