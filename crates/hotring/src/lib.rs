@@ -113,6 +113,7 @@ mod buckets;
 mod bytes;
 mod calm;
 mod core;
+mod draft;
 mod error;
 mod head;
 mod income;
