@@ -5,7 +5,7 @@ use std::ptr::NonNull;
 use crate::core::{Core, Spot};
 use crate::draft::{Draft, New};
 use crate::head::Word;
-use crate::link::{At, Entry, Node, Owned, order_of, with_mark};
+use crate::link::{At, END, Entry, Node, Owned, order_of, with_mark};
 use crate::options::Movement;
 use crate::reclaim::Guard;
 use crate::search::{Place, Start};
@@ -85,7 +85,7 @@ impl<E: Entry> Core<E> {
     /// others too are only inserted there, success shows that nobody has inserted the same key
     /// since.
     fn insert<'g>(&self, place: &Place<'g>, node: &Owned<E>, guard: &'g Guard) -> Option<At<'g>> {
-        let after = place.after.map_or(std::ptr::null_mut(), At::as_ptr);
+        let after = place.after.map_or(END, At::as_ptr);
         node.set_next(after);
         // SAFETY: the new node leads to the successor.
         let done = unsafe { place.before.exchange_next(after, node.link()) };
@@ -99,7 +99,7 @@ impl<E: Entry> Core<E> {
     /// ring then has its head somewhere in the middle. Most rings of a table are asked so seldom
     /// that their heads would take long to find their places.
     fn give_head<'g>(&self, spot: Spot<'g>, place: &Place<'g>, new: At<'g>) {
-        if self.options.movement == Movement::Off || Word::of(spot.bucket).link().is_some() {
+        if self.options.movement == Movement::Off || Word::of(spot.bucket) != Word::NONE {
             return;
         }
         // A node that follows or precedes another one is in the same bucket, because the next
@@ -109,7 +109,7 @@ impl<E: Entry> Core<E> {
             false => place.after.filter(|after| after.is_node()),
         };
         if let Some(second) = second {
-            self.swing(spot, None, second);
+            self.swing(spot, Word::NONE, second);
         }
     }
 

@@ -119,7 +119,7 @@ fn a_byte_string_that_has_no_memory_changes_nothing() {
 const BUCKETS: usize = 512;
 
 /// The bytes of a table twice as large. Nothing else is as long here.
-const DOUBLED: usize = 2 * BUCKETS * 32;
+const DOUBLED: usize = 2 * BUCKETS * 16;
 
 #[test]
 fn a_table_that_has_no_memory_to_grow_serves_on_and_grows_when_there_is_some() {
@@ -143,7 +143,7 @@ fn a_table_that_has_no_memory_to_grow_serves_on_and_grows_when_there_is_some() {
     assert!(refused > 1, "it is not tried again");
     assert_eq!(right_without, 8 * BUCKETS);
     let size = || (map.buckets(), map.table_memory(), map.is_resizing());
-    assert_eq!(size(), (BUCKETS, 32 * BUCKETS, false));
+    assert_eq!(size(), (BUCKETS, 16 * BUCKETS, false));
 
     // Whoever asks for a table is told.
     let no_memory = TableError::OutOfMemory { bytes: DOUBLED };
@@ -152,7 +152,7 @@ fn a_table_that_has_no_memory_to_grow_serves_on_and_grows_when_there_is_some() {
     let large = Options::default().buckets(2 * BUCKETS);
     let (map_of_its_own, _) = without(DOUBLED, || HotRing::<u64, u64>::with_options(large));
     assert_eq!(map_of_its_own.err(), Some(no_memory));
-    assert_eq!(size(), (BUCKETS, 32 * BUCKETS, false));
+    assert_eq!(size(), (BUCKETS, 16 * BUCKETS, false));
 
     assert_eq!([right(), right()], [8 * BUCKETS; 2]);
     // Twice as large and no larger: the handle keeps the change from being over.
