@@ -12,7 +12,6 @@
 //! to go back to memory.
 
 use crate::period::Ended;
-use crate::sync::counting::{AtomicU8, Ordering};
 
 /// At the least, one in two to this power of the requests that could begin a round does so. On
 /// average, a hotspot that comes to a calm ring then waits for so many periods whose last request
@@ -25,42 +24,39 @@ const MOST: u8 = 7;
 /// random, which takes no walk.
 const FIRST: u8 = 5;
 
-/// Set until the first round has ended.
-const UNSAMPLED: u8 = 1 << 7;
-
-/// See the module.
-#[derive(Debug)]
-pub(crate) struct Calm(AtomicU8);
-
-impl Default for Calm {
-    fn default() -> Self {
-        Self(AtomicU8::new(FIRST | UNSAMPLED))
-    }
+/// See the module. It is part of the head, see [`crate::head`], so a ring without one has none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Calm {
+    /// At most 7.
+    pub(crate) level: u8,
+    /// Whether no round has ended yet.
+    pub(crate) is_unsampled: bool,
 }
 
 impl Calm {
+    /// Before a ring's first round.
+    pub(crate) const AT_FIRST: Self = Self {
+        level: FIRST,
+        is_unsampled: true,
+    };
+
     /// Whether the request that ends a thread's `period` begins no round.
-    pub(crate) fn passes(&self, period: Ended) -> bool {
-        !period.is_one_of(u32::from(self.level()))
+    pub(crate) fn passes(self, period: Ended) -> bool {
+        !period.is_one_of(self.level.into())
     }
 
-    /// Whether no round has ended yet.
-    pub(crate) fn is_unsampled(&self) -> bool {
-        self.0.load(Ordering::Relaxed) & UNSAMPLED != 0
-    }
-
-    /// Notes that a round gained `gain` out of the `cost` that its samples had before.
-    pub(crate) fn gained(&self, gain: i128, cost: i128) {
+    /// After a round that gained `gain` out of the `cost` that its samples had before.
+    #[must_use]
+    pub(crate) fn gained(self, gain: i128, cost: i128) -> Self {
         let level = if gain.saturating_mul(2) >= cost {
-            self.level().saturating_sub(2)
+            self.level.saturating_sub(2)
         } else {
-            MOST.min(self.level() + 1)
+            MOST.min(self.level + 1)
         };
-        self.0.store(level, Ordering::Relaxed);
-    }
-
-    fn level(&self) -> u8 {
-        self.0.load(Ordering::Relaxed) & !UNSAMPLED
+        Self {
+            level,
+            is_unsampled: false,
+        }
     }
 }
 
@@ -69,7 +65,7 @@ mod tests {
     use super::*;
 
     /// How many of 512 periods, evenly spread, begin a round.
-    fn begun(calm: &Calm) -> usize {
+    fn begun(calm: Calm) -> usize {
         (0..512)
             .filter(|period| !calm.passes(Ended(period << 23)))
             .count()
@@ -77,34 +73,32 @@ mod tests {
 
     #[test]
     fn rounds_that_gain_little_are_begun_by_half_as_many_requests_each_time_down_to_a_fewest() {
-        let calm = Calm::default();
-        assert_eq!(begun(&calm), 16, "who knows yet");
+        let mut calm = Calm::AT_FIRST;
+        assert_eq!(begun(calm), 16, "who knows yet");
         let begun_after = [1, 2, 3, 4].map(|_| {
-            calm.gained(49, 100);
-            begun(&calm)
+            calm = calm.gained(49, 100);
+            begun(calm)
         });
         assert_eq!(begun_after, [8, 4, 4, 4]);
     }
 
     #[test]
     fn rounds_that_gain_much_are_begun_by_four_times_as_many_requests_up_to_all() {
-        let calm = Calm::default();
+        let mut calm = Calm::AT_FIRST;
         let begun_after = [1, 2, 3, 4].map(|_| {
-            calm.gained(50, 100);
-            begun(&calm)
+            calm = calm.gained(50, 100);
+            begun(calm)
         });
         assert_eq!(begun_after, [64, 256, 512, 512]);
-        calm.gained(0, 100);
-        assert_eq!(begun(&calm), 256);
+        assert_eq!(begun(calm.gained(0, 100)), 256);
     }
 
     #[test]
     fn the_first_round_that_ends_makes_a_ring_sampled_whatever_it_gained() {
         for gain in [0, 100] {
-            let calm = Calm::default();
-            assert!(calm.is_unsampled());
-            calm.gained(gain, 100);
-            assert!(!calm.is_unsampled(), "{gain}");
+            let calm = Calm::AT_FIRST;
+            assert!(calm.is_unsampled);
+            assert!(!calm.gained(gain, 100).is_unsampled, "{gain}");
         }
     }
 }

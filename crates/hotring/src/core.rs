@@ -3,11 +3,11 @@
 use std::any::Any;
 use std::marker::PhantomData;
 use std::panic::{catch_unwind, resume_unwind};
-use std::ptr::{NonNull, null_mut};
+use std::ptr::NonNull;
 
 use crate::error::TableError;
 use crate::head::Word;
-use crate::link::{At, Entry, Link, Node};
+use crate::link::{At, END, Entry, Link, Next, Node};
 use crate::options::Options;
 use crate::period::Stride;
 use crate::reclaim::{self, Guard};
@@ -70,6 +70,13 @@ impl<'g> Spot<'g> {
         unsafe { self.table.anchor(self.index, self.guard) }
     }
 
+    /// What the anchor leads to: its [`At::next`], without the way from its pointer to its place.
+    #[inline(always)]
+    pub(crate) fn first(self) -> Next<'g> {
+        reclaim::reached(self.guard, NonNull::from(&self.bucket.anchor));
+        self.bucket.anchor.next(self.guard)
+    }
+
     /// Whether a link of this order belongs to this bucket.
     pub(crate) fn holds(self, order: u64) -> bool {
         self.table.index_of(order) == self.index
@@ -89,7 +96,7 @@ impl<E: Entry> Core<E> {
             // SAFETY: initialised, not shared yet, and linked by the turn before.
             let before = unsafe { table.anchor(index - 1, &guard) };
             // SAFETY: the link before is the last one, and the next anchor leads nowhere.
-            unsafe { before.exchange_next(null_mut(), table.anchor_ptr(index).as_ptr()) };
+            unsafe { before.exchange_next(END, table.anchor_ptr(index).as_ptr()) };
         }
         let tally = Tally::default();
         tally.tables(table.bytes() as isize);

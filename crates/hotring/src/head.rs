@@ -13,44 +13,77 @@
 //! Whoever marks a node then looks whether the head points to it. Whoever moves a head then looks
 //! whether the node is marked. All four accesses are `SeqCst`, so one of the two sees the other,
 //! and no stale head remains unless the marker used another table (see [`crate::rehash`]).
+//!
+//! What is known of the accesses to a ring is in its head, too. Whoever moves the head takes it
+//! along, and whoever takes the head off forgets it.
 
 use std::ptr::{NonNull, without_provenance_mut};
 
+use crate::calm::Calm;
 use crate::core::{Core, Spot};
-use crate::link::{At, Entry, Link, Next, Node};
-use crate::reclaim;
+use crate::link::{ADDRESS, At, Entry, Link, Next, Node};
+use crate::reclaim::{self, Guard};
 use crate::sync::atomic::Ordering;
 use crate::table::{Bucket, Table};
 
-/// The bits of a word that belong to an address. Systems of 64 bits leave the upper ones free: no
-/// memory lies where they would be needed, unless it is asked for by a hint.
-const ADDRESS: usize = usize::MAX >> if usize::BITS == 64 { 16 } else { 0 };
+/// The bits of a word that say in which part of the bucket the node is.
+const PART: usize = usize::MAX << 51;
+
+/// The first of the three bits of a [`Calm`]'s level.
+const LEVEL: u32 = 48;
+
+/// Set when no round of sampling runs.
+const QUIET: usize = 1;
+
+/// Set until the first round has ended.
+const UNSAMPLED: usize = 2;
 
 /// The *part* of a bucket in which a place is: its position in the order of the hashes, as exactly
 /// as there are bits for it.
 pub(crate) fn part_of(place: usize) -> usize {
-    place & !ADDRESS
+    place & PART
 }
 
-/// A head as the bucket stores it: the node's link, and in the upper bits of its address the part
-/// of the bucket in which the node is. So a search for something in an earlier part does not touch
-/// the node.
+/// A head as the bucket stores it:
+///
+/// ```text
+///  63        51 50 48 47                                 3  2   1   0
+/// ┌────────────┬─────┬────────────────────────────────────┬───┬───┬───┐
+/// │    part    │level│        address of the node         │   │ u │ q │
+/// └────────────┴─────┴────────────────────────────────────┴───┴───┴───┘
+/// ```
+///
+/// By the part of the bucket in which the node is, a search for something in an earlier part knows
+/// without a look at the node that it is too far. The other bits say how the ring is sampled:
+/// [`QUIET`], and a [`Calm`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Word(*mut Link);
 
 impl Word {
-    /// No head: behind every place.
+    /// No head: behind every place, and quiet.
     pub(crate) const NONE: Self = Self(without_provenance_mut(usize::MAX));
 
-    /// The head at `at`. None if its address has bits where the part would be, such as a memory
-    /// checker's tag.
-    pub(crate) fn new(table: &Table, at: At<'_>) -> Option<Self> {
-        Self::pack(at.as_ptr(), table.slot_of(at.order()).place)
+    /// A head at `at`, which takes over what this one knows of the ring. None if `at` is no node,
+    /// or its address has bits where others would be, such as a memory checker's tag.
+    pub(crate) fn moved_to(self, table: &Table, at: At<'_>) -> Option<Self> {
+        let place = table.slot_of(at.order()).place;
+        at.is_node().then(|| self.pack(at.as_ptr(), place))?
     }
 
-    fn pack(link: *mut Link, place: usize) -> Option<Self> {
-        let has_room = part_of(link.addr()) == 0;
-        has_room.then(|| Self(link.map_addr(|address| address | part_of(place))))
+    fn pack(self, link: *mut Link, place: usize) -> Option<Self> {
+        let has_room = link.addr() & !ADDRESS == 0;
+        let word = Self(link.map_addr(|address| address | part_of(place) | QUIET));
+        let calm = match self.link() {
+            Some(_) => self.calm(),
+            None => Calm::AT_FIRST,
+        };
+        let word = word.with_calm(calm);
+        let word = if self.is_sampled() {
+            word.with_round()
+        } else {
+            word
+        };
+        has_room.then_some(word)
     }
 
     /// The head that a bucket stores now.
@@ -67,7 +100,8 @@ impl Word {
     /// Whether there is a node, and it is in the part of this place or in an earlier one.
     #[inline(always)]
     pub(crate) fn is_within(self, place: usize) -> bool {
-        self.0.addr() < place | ADDRESS
+        // No node's word has all of the bits below the part.
+        self.0.addr() < place | !PART
     }
 
     /// The pointer to the node's link, if there is one.
@@ -81,6 +115,54 @@ impl Word {
         let is_node = self != Self::NONE;
         is_node.then(|| NonNull::new(self.untagged())).flatten()
     }
+
+    /// The node, if there is one.
+    pub(crate) fn at(self, guard: &Guard) -> Option<At<'_>> {
+        // SAFETY: the head counts in the node, so the node was not retired when the head was read
+        // under the guard, and its memory stays. Its `next` is followed only if that is unmarked:
+        // then the node is linked, as `At` asks.
+        self.link().map(|head| unsafe { At::new(head, guard) })
+    }
+
+    /// Whether it points to `at`.
+    pub(crate) fn leads_to(self, at: At<'_>) -> bool {
+        self.link().map(NonNull::as_ptr) == Some(at.as_ptr())
+    }
+
+    /// Whether a round of sampling runs.
+    #[inline(always)]
+    pub(crate) fn is_sampled(self) -> bool {
+        self.0.addr() & QUIET == 0
+    }
+
+    /// The same with a round of sampling.
+    pub(crate) fn with_round(self) -> Self {
+        Self(self.0.map_addr(|word| word & !QUIET))
+    }
+
+    /// The same without one.
+    pub(crate) fn without_round(self) -> Self {
+        Self(self.0.map_addr(|word| word | QUIET))
+    }
+
+    pub(crate) fn calm(self) -> Calm {
+        Calm {
+            level: (self.0.addr() >> LEVEL & 7) as u8,
+            is_unsampled: self.0.addr() & UNSAMPLED != 0,
+        }
+    }
+
+    pub(crate) fn with_calm(self, calm: Calm) -> Self {
+        let Calm {
+            level,
+            is_unsampled,
+        } = calm;
+        let bits = usize::from(level) << LEVEL | if is_unsampled { UNSAMPLED } else { 0 };
+        Self(
+            self.0
+                .map_addr(|word| word & !(7 << LEVEL | UNSAMPLED) | bits),
+        )
+    }
 }
 
 impl From<*mut Link> for Word {
@@ -89,10 +171,27 @@ impl From<*mut Link> for Word {
     }
 }
 
+impl Bucket {
+    /// Exchanges the head, and yields the present one if that is another. Both accesses take part
+    /// in the order that the module's argument needs.
+    fn exchange_head(&self, from: Word, to: Word) -> Result<(), Word> {
+        self.head
+            .compare_exchange(from.0, to.0, Ordering::SeqCst, Ordering::SeqCst)
+            .map(drop)
+            .map_err(Word)
+    }
+
+    /// Changes what the head knows of the ring, unless the head has changed.
+    pub(crate) fn note(&self, from: Word, to: Word) -> bool {
+        debug_assert_eq!(from.link(), to.link());
+        self.exchange_head(from, to).is_ok()
+    }
+}
+
 impl Spot<'_> {
     /// Whether the bucket's head points to `at`.
     pub(crate) fn heads(self, at: At<'_>) -> bool {
-        Some(Word::of(self.bucket)) == Word::new(self.table, at)
+        Word::of(self.bucket).leads_to(at)
     }
 }
 
@@ -102,7 +201,17 @@ pub(crate) enum Head<'g> {
     /// Nothing, or it was stale.
     None,
     /// A node of the bucket and its `next`, which had no mark.
-    Live(At<'g>, Next<'g>),
+    Live(Word, At<'g>, Next<'g>),
+}
+
+impl Head<'_> {
+    /// As it was read, or none if it was stale.
+    pub(crate) fn word(self) -> Word {
+        match self {
+            Self::None => Word::NONE,
+            Self::Live(word, ..) => word,
+        }
+    }
 }
 
 impl<E: Entry> Core<E> {
@@ -123,36 +232,33 @@ impl<E: Entry> Core<E> {
 
     #[inline(always)]
     fn look_at<'g>(&self, spot: Spot<'g>, word: Word) -> Head<'g> {
-        let Some(head) = word.link() else {
+        let Some(at) = word.at(spot.guard) else {
             return Head::None;
         };
-        // SAFETY: the head counts in the node, so the node was not retired when the head was read,
-        // and its memory stays. If the node is not marked it is linked, as `At` asks. If it is
-        // marked, nothing behind it is looked at.
-        let at = unsafe { At::new(head, spot.guard) };
         let next = at.next();
         if next.marked() {
             self.take_off(spot.bucket, word, at);
             return Head::None;
         }
-        Head::Live(at, next)
+        Head::Live(word, at, next)
     }
 
-    /// Moves the head from `old` to `new`, unless it has moved or `new` was unlinked already.
-    pub(crate) fn swing<'g>(&self, spot: Spot<'g>, old: Option<At<'g>>, new: At<'g>) -> bool {
-        let from = old.map_or(Some(Word::NONE), |old| Word::new(spot.table, old));
-        let (Some(from), Some(to)) = (from, Word::new(spot.table, new)) else {
+    /// Moves the head from where `from`, which was read under this guard, points to `new`, unless
+    /// the head has changed or `new` was unlinked already.
+    pub(crate) fn swing<'g>(&self, spot: Spot<'g>, from: Word, new: At<'g>) -> bool {
+        let (Some(to), Some(node)) = (from.moved_to(spot.table, new), new.node()) else {
             return false;
         };
-        let Some(node) = new.node() else { return false };
         if !node.acquire() {
             return false;
         }
-        let moved =
-            spot.bucket
-                .head
-                .compare_exchange(from.0, to.0, Ordering::SeqCst, Ordering::Relaxed);
-        if moved.is_err() {
+        let old = from.at(spot.guard);
+        if from.is_sampled()
+            && let Some(old) = old.and_then(At::node)
+        {
+            node.set_lacking(old.lacking());
+        }
+        if spot.bucket.exchange_head(from, to).is_err() {
             self.release(new);
             return false;
         }
@@ -165,15 +271,15 @@ impl<E: Entry> Core<E> {
         true
     }
 
-    /// Takes the head off, if it is still `word`, which points to `at`.
+    /// Takes the head off if it points to `at`, as `word` does. What it knows of the ring may
+    /// change meanwhile.
     #[cold]
-    fn take_off(&self, bucket: &Bucket, word: Word, at: At<'_>) {
-        let taken =
-            bucket
-                .head
-                .compare_exchange(word.0, Word::NONE.0, Ordering::SeqCst, Ordering::Relaxed);
-        if taken.is_ok() {
-            self.release(at);
+    fn take_off(&self, bucket: &Bucket, mut word: Word, at: At<'_>) {
+        while word.leads_to(at) {
+            match bucket.exchange_head(word, Word::NONE) {
+                Ok(()) => return self.release(at),
+                Err(now) => word = now,
+            }
         }
     }
 
@@ -181,13 +287,17 @@ impl<E: Entry> Core<E> {
     /// if that is a node that is still linked, and otherwise to nothing. A node that follows `old`
     /// is in the same bucket, because the next bucket's anchor stands between the buckets.
     pub(crate) fn inherit<'g>(&self, spot: Spot<'g>, old: At<'g>, heir: Option<At<'g>>) {
-        let word = Word::of(spot.bucket);
-        if Word::new(spot.table, old) != Some(word) {
-            return;
-        }
         let heir = heir.filter(|heir| heir.is_node());
-        if !heir.is_some_and(|heir| self.swing(spot, Some(old), heir)) {
-            self.take_off(spot.bucket, word, old);
+        let mut word = Word::of(spot.bucket);
+        while word.leads_to(old) {
+            if heir.is_some_and(|heir| self.swing(spot, word, heir)) {
+                return;
+            }
+            let now = Word::of(spot.bucket);
+            if now == word {
+                return self.take_off(spot.bucket, word, old);
+            }
+            word = now;
         }
     }
 
@@ -217,29 +327,59 @@ impl<E: Entry> Core<E> {
 mod tests {
     use super::*;
 
+    /// The word of a first head.
+    fn word(link: *mut Link, place: usize) -> Word {
+        Word::NONE.pack(link, place).expect("room for all of it")
+    }
+
     #[test]
     fn a_word_is_within_its_part_and_those_behind() {
         let last = usize::MAX;
         assert!(!Word::NONE.is_within(0) && !Word::NONE.is_within(last));
         assert_eq!(Word::NONE.link(), None);
+        assert!(!Word::NONE.is_sampled());
         let link = without_provenance_mut::<Link>(0x1230);
-        // The highest two bits, where there are any for parts.
         let places = [0, 1, 2, 3].map(|i| i << (usize::BITS - 2));
         for (part, place) in places.into_iter().enumerate() {
-            let word = Word::pack(link, place | 5).expect("room for a part");
+            let word = word(link, place | 5);
             assert_eq!(word.link(), NonNull::new(link));
             let within = places.map(|place| word.is_within(place));
-            let expected = [0, 1, 2, 3].map(|other| other >= part || ADDRESS == usize::MAX);
-            assert_eq!(within, expected, "{part}");
-            assert!(word.is_within(place | (ADDRESS >> 1)) && word.is_within(last));
+            assert_eq!(within, [0, 1, 2, 3].map(|other| other >= part), "{part}");
+            assert!(word.is_within(place | !PART) && word.is_within(last));
+        }
+    }
+
+    #[test]
+    fn what_a_head_knows_goes_with_it_and_changes_nothing_else() {
+        let (first, second) = (0x1230, usize::MAX & ADDRESS);
+        let [first, second] = [first, second].map(without_provenance_mut::<Link>);
+        let fresh = word(first, usize::MAX);
+        assert_eq!((fresh.calm(), fresh.is_sampled()), (Calm::AT_FIRST, false));
+        for (level, is_unsampled) in (0..8).flat_map(|level| [(level, true), (level, false)]) {
+            let calm = Calm {
+                level,
+                is_unsampled,
+            };
+            let quiet = fresh.with_calm(calm);
+            for word in [quiet, quiet.with_round()] {
+                let moved = word.pack(second, 0).expect("room for all of it");
+                assert_eq!(
+                    (moved.calm(), moved.is_sampled()),
+                    (calm, word.is_sampled())
+                );
+                assert_eq!(moved.link(), NonNull::new(second));
+                assert!(moved.is_within(0) && !word.is_within(0));
+                assert_eq!(word.link(), NonNull::new(first));
+            }
+            assert_eq!(quiet.with_round().without_round(), quiet);
+            assert!(quiet.with_round().is_sampled());
         }
     }
 
     /// This happens where the allocator tags the addresses that it gives out.
     #[test]
-    #[cfg(target_pointer_width = "64")]
     fn an_address_with_bits_where_the_part_would_be_gets_no_head() {
         let link = without_provenance_mut::<Link>(0x0b00_0000_0000_1230);
-        assert_eq!(Word::pack(link, 0), None);
+        assert_eq!(Word::NONE.pack(link, 0), None);
     }
 }

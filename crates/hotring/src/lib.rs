@@ -7,10 +7,10 @@
 //! see below.
 //!
 //! ```text
-//!      bucket: one half of a cache line
-//!     ┌─────────────────────────┐
-//!     │ anchor   head  sampling │
-//!     └───┬───────┼─────────────┘
+//!      bucket: 16 bytes
+//!     ┌──────────────┐
+//!     │ anchor  head │
+//!     └───┬───────┼──┘
 //!         │       └───────────────┐         the hottest item
 //!         ▼                       ▼
 //!       ┌────┐     ┌────┐       ┌────┐     ┌────┐
@@ -91,9 +91,13 @@
 //!
 //! No operation is only obstruction-free.
 //!
+//! # Platforms
+//!
+//! Systems of 64 bits, as pointers have room for more than an address only there.
+//!
 //! # Memory
 //!
-//! A bucket takes 32 bytes; from 8 MiB on a table is a mapping of its own, in huge pages where the
+//! A bucket takes 16 bytes; from 8 MiB on a table is a mapping of its own, in huge pages where the
 //! system has any. An entry takes one allocation of 24 bytes, the key and the value; for byte
 //! strings 32 bytes and both strings, for records 40 bytes, header, key and value. A lookup that
 //! finds its key at the head touches one line of the table and the entry.
@@ -109,10 +113,12 @@
 //! proportional to their number. Where keys come from such people, pass a keyed hash like SipHash
 //! ([`HotRing::with_options_and_hasher`]).
 
+mod anchor;
 mod buckets;
 mod bytes;
 mod calm;
 mod core;
+mod draft;
 mod error;
 mod head;
 mod income;

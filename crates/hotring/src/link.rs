@@ -4,6 +4,10 @@
 //! bucket's *anchor* is a link of that list without an entry. The low bit of a link's `next`
 //! is its *mark*: the link is no longer part of the map, and its `next` never changes again.
 //!
+//! The next bit says what a pointer leads to: a node, or else an anchor or the list's end. The
+//! order of an anchor is nowhere in memory: it follows from the pointer (see [`crate::anchor`]). So
+//! a search that comes to an anchor knows where that stands without a look at it.
+//!
 //! Words used in every argument below. A link is *linked* when it can be reached by `next`
 //! from the first anchor. Three facts about linked links carry everything:
 //!
@@ -21,31 +25,59 @@
 //! [`At`] is a link of which L3 holds; walking by [`At::next`] is safe code for that reason.
 
 use std::marker::PhantomData;
-use std::ptr::{NonNull, null_mut};
+use std::ptr::{NonNull, without_provenance_mut};
 
+use crate::anchor;
 use crate::reclaim::{self, Guard};
 use crate::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use crate::sync::counting;
 
+const _: () = assert!(
+    usize::BITS == 64,
+    "pointers have no room for what is in them"
+);
+
+/// The bits of a pointer that belong to an address. Systems of 64 bits leave the upper ones free:
+/// no memory lies where they would be needed, unless it is asked for by a hint. The alignment of
+/// links leaves the lowest ones free.
+pub(crate) const ADDRESS: usize = usize::MAX >> 16 & !7;
+
 const MARK: usize = 1;
 
-/// What the list is made of: embedded in a bucket as its anchor, or at the front of a node. The
-/// alignment leaves the low bit of its address to the mark.
+/// The bit of a pointer that does not lead to a node.
+pub(crate) const NO_NODE: usize = 2;
+
+/// What the list's last link leads to.
+pub(crate) const END: *mut Link = without_provenance_mut(NO_NODE);
+
+/// Whether a pointer without a mark leads to no node: to an anchor, or it is [`END`].
+#[inline(always)]
+pub(crate) fn is_no_node(link: *mut Link) -> bool {
+    link.addr() & NO_NODE != 0
+}
+
+/// What the list is made of: a bucket's anchor, or the front of a node. The alignment leaves the
+/// low bits of its address to the mark and to what it is.
 #[repr(C, align(8))]
 #[derive(Debug)]
 pub(crate) struct Link {
     /// The next link, and in the low bit the mark of *this* one.
     pub(crate) next: AtomicPtr<Link>,
-    /// Where it stands. For a node this is the hash with its low bit set, an odd number. For an
-    /// anchor it is the first order of its bucket, which is even.
-    pub(crate) order: u64,
 }
 
 impl Link {
-    pub(crate) fn new(order: u64) -> Self {
+    pub(crate) fn new() -> Self {
         Self {
-            next: AtomicPtr::new(null_mut()),
-            order,
+            next: AtomicPtr::new(END),
+        }
+    }
+
+    /// Reads the next link, for whoever may follow it: see [`At::next`].
+    #[inline(always)]
+    pub(crate) fn next<'g>(&self, guard: &'g Guard) -> Next<'g> {
+        Next {
+            word: self.next.load(Ordering::Acquire),
+            guard,
         }
     }
 }
@@ -60,10 +92,18 @@ pub(crate) fn order_of(hash: u64) -> u64 {
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Node {
-    pub(crate) link: Link,
+    link: Link,
+    /// Where it stands: the hash with its low bit set, an odd number. An anchor stands at the first
+    /// order of its bucket, which is even.
+    order: u64,
     state: AtomicU32,
-    count: counting::AtomicU32,
+    count: counting::AtomicU16,
+    /// While a head points here, and a round of sampling runs: how many samples it still lacks.
+    lacking: counting::AtomicU16,
 }
+
+/// The most accesses that are counted, and the most samples of a round.
+pub(crate) const MOST: u16 = u16::MAX / 2;
 
 /// The node is in the list, as far as those that unlink know.
 const LINKED: u32 = 1 << 31;
@@ -71,9 +111,11 @@ const LINKED: u32 = 1 << 31;
 impl Node {
     pub(crate) fn new(order: u64) -> Self {
         Self {
-            link: Link::new(order),
+            link: Link::new(),
+            order,
             state: AtomicU32::new(LINKED),
-            count: counting::AtomicU32::new(0),
+            count: counting::AtomicU16::new(0),
+            lacking: counting::AtomicU16::new(0),
         }
     }
 
@@ -111,14 +153,14 @@ impl Node {
 
     /// How many accesses were counted since the count was last cleared.
     pub(crate) fn count(&self) -> u32 {
-        self.count.load(Ordering::Relaxed)
+        self.count.load(Ordering::Relaxed).into()
     }
 
     /// Counts an access. The counter is a word of its own, so no overflow reaches a flag and no
     /// exchange of a pointer fails because of it; it stops in the upper half of its range, far
     /// enough from the end for all threads that passed the check together.
     pub(crate) fn count_access(&self) {
-        if self.count.load(Ordering::Relaxed) < u32::MAX / 2 {
+        if self.count.load(Ordering::Relaxed) < MOST {
             self.count.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -128,6 +170,29 @@ impl Node {
         self.count.store(0, Ordering::Relaxed);
     }
 
+    /// How many samples the round lacks that runs while the head points here.
+    pub(crate) fn lacking(&self) -> u16 {
+        self.lacking.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_lacking(&self, samples: u16) {
+        self.lacking.store(samples, Ordering::Relaxed);
+    }
+
+    /// Takes a sample, unless only one is lacking: that one ends the round, which is for one thread
+    /// to do. If another thread takes one at the same time, this one is extra.
+    pub(crate) fn take_sample(&self) -> bool {
+        let lacking = self.lacking();
+        let goes_on = lacking > 1;
+        if goes_on {
+            let (relaxed, left) = (Ordering::Relaxed, lacking - 1);
+            let _ = self
+                .lacking
+                .compare_exchange(lacking, left, relaxed, relaxed);
+        }
+        goes_on
+    }
+
     #[cfg(test)]
     pub(crate) fn state(&self) -> (bool, u32) {
         let state = self.state.load(Ordering::Relaxed);
@@ -135,7 +200,7 @@ impl Node {
     }
 
     #[cfg(all(test, not(any(hotring_loom, hotring_shuttle))))]
-    pub(crate) fn set_count(&self, count: u32) {
+    pub(crate) fn set_count(&self, count: u16) {
         self.count.store(count, Ordering::Relaxed);
     }
 }
@@ -156,20 +221,32 @@ impl PartialEq for At<'_> {
 impl<'g> At<'g> {
     /// # Safety
     ///
-    /// `link` points to a link that was linked at some moment since `guard` was taken. If its
-    /// order is odd it is the front of a [`Node`], and the pointer may be used for its whole
+    /// `link` leads to a link that was linked at some moment since `guard` was taken. It comes from
+    /// [`anchor::Pointers`], or it is the pointer to a [`Node`] and may be used for its whole
     /// allocation.
     #[inline(always)]
     pub(crate) unsafe fn new(link: NonNull<Link>, guard: &'g Guard) -> Self {
-        reclaim::reached(guard, link);
-        Self { link, guard }
+        let at = Self { link, guard };
+        reclaim::reached(guard, at.place());
+        at
+    }
+
+    /// Where it is.
+    #[inline(always)]
+    fn place(self) -> NonNull<Link> {
+        if self.is_node() {
+            return self.link;
+        }
+        let place = self.link.as_ptr().map_addr(|address| address & ADDRESS);
+        // SAFETY: there is an anchor.
+        unsafe { NonNull::new_unchecked(place) }
     }
 
     #[inline(always)]
     fn get(self) -> &'g Link {
         // SAFETY: valid for as long as the guard lives, by L3. Only shared references to links
         // exist once they are in the list.
-        unsafe { self.link.as_ref() }
+        unsafe { self.place().as_ref() }
     }
 
     #[inline(always)]
@@ -177,6 +254,7 @@ impl<'g> At<'g> {
         self.guard
     }
 
+    /// What leads here.
     #[inline(always)]
     pub(crate) fn as_ptr(self) -> *mut Link {
         self.link.as_ptr()
@@ -184,19 +262,22 @@ impl<'g> At<'g> {
 
     #[inline(always)]
     pub(crate) fn order(self) -> u64 {
-        self.get().order
+        match self.node() {
+            Some(node) => node.order,
+            None => anchor::order(self.link.as_ptr()),
+        }
     }
 
     /// Whether it is a node and no anchor.
     #[inline(always)]
     pub(crate) fn is_node(self) -> bool {
-        self.order() & 1 == 1
+        !is_no_node(self.link.as_ptr())
     }
 
     /// The header, if it is a node.
     #[inline(always)]
     pub(crate) fn node(self) -> Option<&'g Node> {
-        // SAFETY: a link of odd order is the front of a node, and valid as in `get`.
+        // SAFETY: what is no anchor is the front of a node, and valid as in `get`.
         self.is_node()
             .then(|| unsafe { self.link.cast::<Node>().as_ref() })
     }
@@ -210,10 +291,7 @@ impl<'g> At<'g> {
     /// Reads the next link, and with it whether this one is marked.
     #[inline(always)]
     pub(crate) fn next(self) -> Next<'g> {
-        Next {
-            word: self.get().next.load(Ordering::Acquire),
-            guard: self.guard,
-        }
+        self.get().next(self.guard)
     }
 
     /// Whether it is marked, in the order of all `SeqCst` accesses: see [`crate::head`].
@@ -288,8 +366,9 @@ impl<'g> Next<'g> {
         } else {
             self.word
         };
-        // SAFETY: L3, as the link it was read from is an `At` of the same guard.
-        NonNull::new(link).map(|link| unsafe { At::new(link, self.guard) })
+        // SAFETY: no pointer in the list is null; L3, as the link it was read from is an `At` of
+        // the same guard.
+        (link != END).then(|| unsafe { At::new(NonNull::new_unchecked(link), self.guard) })
     }
 }
 
@@ -341,7 +420,7 @@ impl<E: Entry> Owned<E> {
 
     pub(crate) fn order(&self) -> u64 {
         // SAFETY: it is ours.
-        unsafe { self.node.as_ref() }.link.order
+        unsafe { self.node.as_ref() }.order
     }
 
     pub(crate) fn bytes(&self) -> usize {

@@ -20,7 +20,7 @@ use std::ptr::NonNull;
 use crate::core::{Core, Spot};
 use crate::head::{Head, Word, part_of};
 use crate::income::Income;
-use crate::link::{At, Entry};
+use crate::link::{At, Entry, MOST, Node};
 use crate::options::Movement;
 use crate::period::{self, Ended, goes_on};
 use crate::reclaim::Guard;
@@ -69,9 +69,7 @@ impl<E: Entry> Core<E> {
     /// After an update that searched for a node and its predecessor.
     pub(crate) fn updated<'g>(&self, spot: Spot<'g>, place: &Place<'g>) {
         let item = Some(place.before).filter(|before| before.is_node());
-        if spot.bucket.sampling.load(Ordering::Relaxed) != 0 {
-            self.take_sample(spot, item);
-        }
+        self.take_sample(spot, item);
         if !goes_on(self.stride) {
             self.end_period(spot, item.filter(|&item| !spot.heads(item)), place.visits);
         }
@@ -97,61 +95,64 @@ impl<E: Entry> Core<E> {
     /// Does what the movement asks for when a period ends with an access to `item`, which the head
     /// did not serve.
     fn turn<'g>(&self, spot: Spot<'g>, item: At<'g>, period: Ended) {
+        let word = Word::of(spot.bucket);
         match self.options.movement {
             Movement::Off => {}
             // The head was removed without an heir: there is nothing to lose.
-            _ if Word::of(spot.bucket).link().is_none() => {
-                self.swing(spot, None, item);
+            _ if word == Word::NONE => {
+                self.swing(spot, word, item);
             }
             // Another thread has moved it there meanwhile.
-            _ if spot.heads(item) => {}
-            Movement::Sampling if !spot.bucket.calm.passes(period) => self.begin_sampling(spot),
-            Movement::Sampling if !spot.bucket.calm.is_unsampled() => {}
+            _ if word.leads_to(item) => {}
+            Movement::Sampling if !word.calm().passes(period) => self.begin_sampling(spot),
+            Movement::Sampling if !word.calm().is_unsampled => {}
             _ => {
-                if let Head::Live(head, _) = self.head(spot) {
-                    self.swing(spot, Some(head), item);
+                if let Head::Live(word, ..) = self.head(spot) {
+                    self.swing(spot, word, item);
                 }
             }
         }
     }
 
-    /// Begins a round with as many samples as the ring has items, unless one runs.
+    /// Begins a round with as many samples as the ring has items, as far as they can be counted,
+    /// unless one runs or the ring has no head.
     pub(crate) fn begin_sampling(&self, spot: Spot<'_>) {
-        if spot.bucket.sampling.load(Ordering::Relaxed) != 0 {
+        let Head::Live(word, head, _) = self.head(spot) else {
+            return;
+        };
+        if word.is_sampled() {
             return;
         }
-        let mut items = 0u32;
+        let mut items = 0;
         self.walk_ring(spot, |item| {
-            items = items.saturating_add(1);
+            items = MOST.min(items + 1);
             if let Some(node) = item.node() {
                 node.clear_count();
             }
         });
-        // Of several threads that begin a round, one succeeds. A ring without items begins none.
-        let _ =
-            spot.bucket
-                .sampling
-                .compare_exchange(0, items, Ordering::Relaxed, Ordering::Relaxed);
+        if let Some(node) = head.node() {
+            node.set_lacking(items);
+        }
+        // Of several threads that begin a round, one succeeds.
+        spot.bucket.note(word, word.with_round());
     }
 
     /// Counts an access, and ends the round if its sample was the last.
     pub(crate) fn take_sample<'g>(&self, spot: Spot<'g>, item: Option<At<'g>>) {
-        let left = spot.bucket.sampling.load(Ordering::Relaxed);
-        if left == 0 {
+        let word = Word::of(spot.bucket);
+        if !word.is_sampled() {
             return;
         }
         if let Some(node) = item.and_then(At::node) {
             node.count_access();
         }
-        // If another thread took a sample at the same time, this one is extra. The counts are
-        // relaxed: a count that is not seen yet is one sample less.
-        let taken = spot.bucket.sampling.compare_exchange(
-            left,
-            left - 1,
-            Ordering::AcqRel,
-            Ordering::Relaxed,
-        );
-        if taken.is_ok() && left == 1 {
+        // The counts are relaxed: a count that is not seen yet is one sample less. If the head has
+        // moved, it took the number of samples along, and the round ends with another sample.
+        let goes_on = word
+            .at(spot.guard)
+            .and_then(At::node)
+            .is_some_and(Node::take_sample);
+        if !goes_on && spot.bucket.note(word, word.without_round()) {
             self.adjust(spot);
         }
     }
@@ -169,7 +170,8 @@ impl<E: Entry> Core<E> {
         if total == 0 {
             return;
         }
-        let present = Word::of(spot.bucket).link();
+        let word = Word::of(spot.bucket);
+        let present = word.link();
         let mut income = Income::new(total);
         // Having no head costs as much as a head at the first item.
         let mut at_present = 0;
@@ -185,15 +187,13 @@ impl<E: Entry> Core<E> {
             }
         });
         let Some((least, item)) = best else { return };
-        spot.bucket
-            .calm
-            .gained(at_present - least, cost + at_present);
+        let calm = word.calm().gained(at_present - least, cost + at_present);
+        if present.is_some() {
+            spot.bucket.note(word, word.with_calm(calm));
+        }
         // At equal cost the head stays.
         if least < at_present {
-            match self.head(spot) {
-                Head::None => self.swing(spot, None, item),
-                Head::Live(head, _) => self.swing(spot, Some(head), item),
-            };
+            self.swing(spot, self.head(spot).word(), item);
         }
     }
 

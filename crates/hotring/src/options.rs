@@ -54,7 +54,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// How many buckets to begin with, rounded up to a power of two. A bucket takes 32 bytes.
+    /// How many buckets to begin with, rounded up to a power of two. A bucket takes 16 bytes.
     /// Default: 64.
     #[must_use]
     pub fn buckets(mut self, buckets: usize) -> Self {

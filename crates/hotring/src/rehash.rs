@@ -29,13 +29,13 @@
 //! come from keys of equal hash.
 
 use std::ops::Range;
-use std::ptr::{NonNull, null_mut};
+use std::ptr::NonNull;
 use std::sync::Arc;
 
 use crate::core::{Core, Spot};
 use crate::error::TableError;
 use crate::head::{Head, Word};
-use crate::link::{At, Entry};
+use crate::link::{At, END, Entry};
 use crate::options::Movement;
 use crate::reclaim::{self, Guard};
 use crate::search::{Place, Start};
@@ -255,6 +255,8 @@ impl<E: Entry> Core<E> {
     ) -> Place<'g> {
         // SAFETY: nobody uses the new table before it is published, and each index comes once.
         unsafe { new.initialise(index) };
+        // SAFETY: initialised just now.
+        let bucket = unsafe { new.bucket(index) };
         let order = new.first(index);
         let anchor = new.anchor_ptr(index);
         let spot = self.spot(order, guard);
@@ -262,11 +264,8 @@ impl<E: Entry> Core<E> {
         let place = loop {
             let place = self.find(spot, order, start, |_| false);
             start = Start::Anchor;
-            let after = place.after.map_or(null_mut(), At::as_ptr);
-            // SAFETY: initialised above.
-            unsafe { anchor.as_ref() }
-                .next
-                .store(after, Ordering::Relaxed);
+            let after = place.after.map_or(END, At::as_ptr);
+            bucket.anchor.next.store(after, Ordering::Relaxed);
             // SAFETY: the anchor leads to the successor.
             if unsafe { place.before.exchange_next(after, anchor.as_ptr()) } {
                 break place;
@@ -288,7 +287,9 @@ impl<E: Entry> Core<E> {
             // SAFETY: as in `Core::spot`; it is the present table.
             let from = unsafe { Spot::new(old, old.first(from), to.guard) };
             match self.head(from) {
-                Head::Live(head, _) => to.holds(head.order()) && self.swing(to, None, head),
+                Head::Live(_, head, _) => {
+                    to.holds(head.order()) && self.swing(to, Word::NONE, head)
+                }
                 Head::None => false,
             }
         })
@@ -303,7 +304,7 @@ impl<E: Entry> Core<E> {
         let ring = std::iter::successors(first, |at| at.next().at());
         let ring = ring.take_while(|at| to.holds(at.order()));
         if let Some(second) = ring.filter(|at| at.is_node()).nth(1) {
-            self.swing(to, None, second);
+            self.swing(to, Word::NONE, second);
         }
     }
 

@@ -27,12 +27,12 @@
 use std::hint::select_unpredictable;
 use std::ptr::NonNull;
 
+use crate::anchor;
 use crate::core::{Core, Spot};
 use crate::head::{Head, Word};
-use crate::link::{At, Entry, Link, Next, Node, order_of};
+use crate::link::{At, END, Entry, Link, Next, Node, is_no_node, order_of};
 use crate::period::goes_on;
 use crate::reclaim::Guard;
-use crate::sync::atomic::Ordering;
 
 /// What a reader's search found.
 #[derive(Clone, Copy, Debug)]
@@ -83,7 +83,7 @@ impl<E: Entry> Core<E> {
         }
         // Nobody asks for the visits, so the compiler does not count them.
         let Seen { at, .. } = self.search(spot, order, is_key);
-        if spot.bucket.sampling.load(Ordering::Relaxed) != 0 {
+        if Word::of(spot.bucket).is_sampled() {
             self.sample_lookup(order, guard, at);
         }
         at
@@ -118,7 +118,7 @@ impl<E: Entry> Core<E> {
         let head = Word::of(spot.bucket);
         let from_head = head.is_within(spot.place);
         // The anchor of the table under this guard is never marked.
-        let first = spot.anchor().next().unmarked();
+        let first = spot.first().unmarked();
         // No branch: which it is cannot be foreseen, and a wrong guess would throw away what the
         // processor has done ahead, such as the next request, while it waited for the bucket.
         let mut link = select_unpredictable(from_head, head.untagged(), first);
@@ -127,12 +127,12 @@ impl<E: Entry> Core<E> {
         // the anchor, or has passed a link of lower order.
         let mut none_before = !from_head;
         loop {
-            if let Some(at) = NonNull::new(link) {
+            if !is_no_node(link) {
                 // SAFETY: the head is counted, so when it was read its node was not retired;
                 // nothing behind it is looked at before it is seen to be unmarked and thereby
                 // linked. The anchor's successor is an `At` by L3, and so is that of every link
-                // from then on.
-                let at = unsafe { At::new(at, spot.guard) };
+                // from then on. No pointer in the list is null.
+                let at = unsafe { At::new(NonNull::new_unchecked(link), spot.guard) };
                 let next = at.next();
                 if next.marked() {
                     break;
@@ -156,6 +156,18 @@ impl<E: Entry> Core<E> {
                         continue;
                     }
                 }
+            } else if link != END && anchor::order(link) < order {
+                // Only while the table changes: an anchor of the other table.
+                // SAFETY: as above.
+                let at = unsafe { At::new(NonNull::new_unchecked(link), spot.guard) };
+                let next = at.next();
+                if next.marked() {
+                    break;
+                }
+                visits += 1;
+                none_before = true;
+                link = next.unmarked();
+                continue;
             }
             // Behind what is sought, or the list's end.
             if none_before {
@@ -288,7 +300,7 @@ impl<E: Entry> Core<E> {
     ) -> (At<'g>, Option<Next<'g>>) {
         let nearer = match start {
             Start::Head => match self.head_towards(spot) {
-                Head::Live(head, next) => Some((head, next)),
+                Head::Live(_, head, next) => Some((head, next)),
                 Head::None => None,
             },
             Start::Link(at) => Some((at, at.next())),

@@ -24,9 +24,7 @@ pub(crate) mod atomic {
 
 /// Atomics that only count: the standard ones in every build.
 pub(crate) mod counting {
-    pub(crate) use std::sync::atomic::{
-        AtomicIsize, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering,
-    };
+    pub(crate) use std::sync::atomic::{AtomicIsize, AtomicU16, AtomicU64, AtomicUsize, Ordering};
 }
 
 /// A lock that is tried and never waited for.

@@ -7,29 +7,27 @@
 use std::alloc::Layout;
 use std::ptr::NonNull;
 
+use crate::anchor::{self, Pointers};
 use crate::buckets::Memory;
-use crate::calm::Calm;
 use crate::error::TableError;
 use crate::head::Word;
 use crate::link::{At, Link};
 use crate::reclaim::Guard;
-use crate::sync::atomic::{AtomicPtr, AtomicU32};
+use crate::sync::atomic::AtomicPtr;
 
-/// 32 bytes, so that a bucket's anchor, its head and its sampling are in one cache line.
-#[repr(C, align(32))]
+/// 16 bytes, so that a bucket's anchor and its head are in one cache line. The model checkers'
+/// atomics are larger.
+#[cfg_attr(not(any(hotring_loom, hotring_shuttle)), repr(C, align(16)))]
+#[cfg_attr(any(hotring_loom, hotring_shuttle), repr(C, align(1024)))]
 #[derive(Debug)]
 pub(crate) struct Bucket {
-    anchor: Link,
+    pub(crate) anchor: Link,
     /// A [`Word`]: none, or a node of this bucket, counted in the node's state.
     pub(crate) head: AtomicPtr<Link>,
-    /// How many samples the running round of sampling still lacks; zero when none runs.
-    pub(crate) sampling: AtomicU32,
-    /// Keeps rounds apart that gain nothing.
-    pub(crate) calm: Calm,
 }
 
-#[cfg(not(any(hotring_loom, hotring_shuttle)))]
-const _: () = assert!(size_of::<Bucket>() == 32 || size_of::<*const ()>() != 8);
+// So it is a power of two.
+const _: () = assert!(size_of::<Bucket>() == align_of::<Bucket>());
 
 /// An array of two to some power of buckets, each valid once it was initialised.
 #[derive(Debug)]
@@ -38,6 +36,7 @@ pub(crate) struct Table {
     /// The number of buckets less one.
     mask: usize,
     buckets: NonNull<Bucket>,
+    pointers: Pointers,
     memory: Memory,
 }
 
@@ -64,13 +63,16 @@ impl Table {
             .max(1)
             .checked_next_power_of_two()
             .ok_or(too_large)?;
-        let layout = Layout::array::<Bucket>(len).map_err(|_| too_large)?;
+        let bytes = len.checked_mul(size_of::<Bucket>()).ok_or(too_large)?;
+        let layout = Layout::from_size_align(bytes, anchor::alignment(bytes));
         // A bucket is not of size zero, and there is at least one.
-        let memory = Memory::allocate(layout)?;
+        let memory = Memory::allocate(layout.map_err(|_| too_large)?)?;
+        let (bits, buckets) = (len.trailing_zeros(), memory.start().cast());
         Ok(Box::new(Self {
-            bits: len.trailing_zeros(),
+            bits,
             mask: len - 1,
-            buckets: memory.start().cast(),
+            buckets,
+            pointers: Pointers::of(buckets, bits),
             memory,
         }))
     }
@@ -126,10 +128,8 @@ impl Table {
     /// Nobody else uses the bucket, and `index` is less than the length.
     pub(crate) unsafe fn initialise(&self, index: usize) {
         let bucket = Bucket {
-            anchor: Link::new(self.first(index)),
+            anchor: Link::new(),
             head: AtomicPtr::new(Word::NONE.stored()),
-            sampling: AtomicU32::new(0),
-            calm: Calm::default(),
         };
         // SAFETY: in bounds, aligned, and ours alone.
         unsafe { self.place(index).write(bucket) }
@@ -150,7 +150,7 @@ impl Table {
     #[inline(always)]
     pub(crate) fn anchor_ptr(&self, index: usize) -> NonNull<Link> {
         // The anchor is the first field.
-        self.place(index).cast()
+        self.pointers.to(self.place(index).cast())
     }
 
     /// The anchor of bucket `index`.
@@ -160,7 +160,7 @@ impl Table {
     /// The anchor was linked at some moment since `guard` was taken.
     #[inline(always)]
     pub(crate) unsafe fn anchor<'g>(&self, index: usize, guard: &'g Guard) -> At<'g> {
-        // SAFETY: by the caller's promise; an anchor's order is even.
+        // SAFETY: by the caller's promise.
         unsafe { At::new(self.anchor_ptr(index), guard) }
     }
 

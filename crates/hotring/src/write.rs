@@ -3,50 +3,53 @@
 use std::ptr::NonNull;
 
 use crate::core::{Core, Spot};
+use crate::draft::{Draft, New};
 use crate::head::Word;
-use crate::link::{At, Entry, Node, Owned, order_of, with_mark};
+use crate::link::{At, END, Entry, Node, Owned, order_of, with_mark};
 use crate::options::Movement;
 use crate::reclaim::Guard;
 use crate::search::{Place, Start};
 
-/// What became of a node that was to be stored.
+/// What became of an entry that was to be stored.
 #[derive(Debug)]
-pub(crate) enum Stored<'g, E: Entry> {
+pub(crate) enum Stored<'g, D, E: Entry> {
     /// The key was absent; here is its node.
     New(At<'g>),
     /// The first was replaced, by the second.
     Replaced(At<'g>, At<'g>),
-    /// The key is there, and was not to be replaced; the unused node.
-    Kept(At<'g>, Owned<E>),
+    /// The key is there, and was not to be replaced; the unused entry.
+    Kept(At<'g>, New<D, E>),
     /// The key is absent, and was not to be inserted.
     Absent,
 }
 
 impl<E: Entry> Core<E> {
-    /// Stores `node`: in place of the node of the same key if there is one and `replace` says
-    /// yes to it, and otherwise, if `insert`, behind the nodes of its order.
-    pub(crate) fn store<'g>(
+    /// Stores `new`: in place of the node of the same key if there is one and `replace` says yes to
+    /// it, and otherwise, if `insert`, behind the nodes of its order. Its node is made when the
+    /// search has found a place for it. If none can be made, nothing has changed.
+    pub(crate) fn store<'g, D: Draft<E>>(
         &self,
-        node: Owned<E>,
+        order: u64,
+        mut new: New<D, E>,
         guard: &'g Guard,
         insert: bool,
-        is_key: impl Fn(NonNull<Node>) -> bool,
+        is_key: impl Fn(&New<D, E>, NonNull<Node>) -> bool,
         mut replace: impl FnMut(NonNull<Node>) -> bool,
-    ) -> Stored<'g, E> {
-        let order = node.order();
+    ) -> Result<Stored<'g, D, E>, D::Error> {
         let spot = self.spot(order, guard);
         let mut start = Start::Head;
         loop {
-            let place = self.find(spot, order, start, &is_key);
+            let place = self.find(spot, order, start, |node| is_key(&new, node));
             // When the exchange fails, what was found may be gone: then everything is searched for
             // again.
             start = Start::Anchor;
-            match place.found {
+            new = match place.found {
                 Some((old, _)) if !replace(old.node_ptr()) => {
                     self.updated(spot, &place);
-                    return Stored::Kept(old, node);
+                    return Ok(Stored::Kept(old, new));
                 }
                 Some((old, _)) => {
+                    let node = new.made()?;
                     if let Some(new) = self.replace(&place, &node, guard) {
                         self.tally.went(Self::bytes(old));
                         self.tally.came(node.bytes());
@@ -54,23 +57,26 @@ impl<E: Entry> Core<E> {
                         self.inherit(spot, old, Some(new));
                         self.unlink_marked(spot, &place, new.order());
                         self.updated(spot, &place);
-                        return Stored::Replaced(old, new);
+                        return Ok(Stored::Replaced(old, new));
                     }
+                    New::Made(node)
                 }
                 None if !insert => {
                     self.missed(spot, place.visits);
-                    return Stored::Absent;
+                    return Ok(Stored::Absent);
                 }
                 None => {
+                    let node = new.made()?;
                     if let Some(new) = self.insert(&place, &node, guard) {
                         self.tally.came(node.bytes());
                         node.into_raw();
                         self.give_head(spot, &place, new);
                         self.missed(spot, place.visits);
-                        return Stored::New(new);
+                        return Ok(Stored::New(new));
                     }
+                    New::Made(node)
                 }
-            }
+            };
         }
     }
 
@@ -79,7 +85,7 @@ impl<E: Entry> Core<E> {
     /// others too are only inserted there, success shows that nobody has inserted the same key
     /// since.
     fn insert<'g>(&self, place: &Place<'g>, node: &Owned<E>, guard: &'g Guard) -> Option<At<'g>> {
-        let after = place.after.map_or(std::ptr::null_mut(), At::as_ptr);
+        let after = place.after.map_or(END, At::as_ptr);
         node.set_next(after);
         // SAFETY: the new node leads to the successor.
         let done = unsafe { place.before.exchange_next(after, node.link()) };
@@ -93,7 +99,7 @@ impl<E: Entry> Core<E> {
     /// ring then has its head somewhere in the middle. Most rings of a table are asked so seldom
     /// that their heads would take long to find their places.
     fn give_head<'g>(&self, spot: Spot<'g>, place: &Place<'g>, new: At<'g>) {
-        if self.options.movement == Movement::Off || Word::of(spot.bucket).link().is_some() {
+        if self.options.movement == Movement::Off || Word::of(spot.bucket) != Word::NONE {
             return;
         }
         // A node that follows or precedes another one is in the same bucket, because the next
@@ -103,7 +109,7 @@ impl<E: Entry> Core<E> {
             false => place.after.filter(|after| after.is_node()),
         };
         if let Some(second) = second {
-            self.swing(spot, None, second);
+            self.swing(spot, Word::NONE, second);
         }
     }
 

@@ -5,7 +5,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::ptr::null_mut;
 
-use hotring::{BytesRing, HotRing, Options, StoreError, TableError};
+use hotring::{BytesRing, CompareAndSwap, HotRing, Options, StoreError, TableError};
 
 thread_local! {
     /// This thread gets no memory of this many bytes or more.
@@ -51,6 +51,36 @@ fn without<T>(least: usize, call: impl FnOnce() -> T) -> (T, usize) {
 const LONG: usize = 1 << 16;
 
 #[test]
+fn what_is_not_to_be_stored_asks_for_no_memory() {
+    let map = BytesRing::new();
+    let ring = map.pin();
+    assert_eq!(ring.insert(b"there", b"short"), Ok(None));
+    let long = vec![7u8; LONG];
+    let (tried, refused) = without(LONG, || {
+        assert_eq!(ring.update(b"absent", &long), Ok(None));
+        [
+            ring.compare_and_swap(b"there", b"other", &long),
+            ring.compare_and_swap(b"absent", b"short", &long),
+            ring.insert_if_absent(b"there", &long)
+                .map(|present| CompareAndSwap::Differs(present.unwrap_or_default())),
+        ]
+    });
+    let differs = || Ok(CompareAndSwap::Differs(&b"short"[..]));
+    assert_eq!(tried, [differs(), Ok(CompareAndSwap::Absent), differs()]);
+    assert_eq!(refused, 0);
+
+    // An entry whose box is as long.
+    let map: HotRing<u64, [u8; LONG]> = HotRing::new();
+    let ring = map.pin();
+    assert!(ring.insert(1, [1; LONG]).is_none());
+    let ((kept, absent), refused) = without(LONG, || {
+        (ring.try_insert(1, [2; LONG]), ring.update(2, [2; LONG]))
+    });
+    assert!(kept.is_err_and(|(present, key, new)| (present[0], key, new[0]) == (1, 1, 2)));
+    assert_eq!((absent, refused), (None, 0));
+}
+
+#[test]
 fn a_byte_string_that_has_no_memory_changes_nothing() {
     let map = BytesRing::new();
     let ring = map.pin();
@@ -60,18 +90,19 @@ fn a_byte_string_that_has_no_memory_changes_nothing() {
     let used = map.memory_used();
     let long = vec![7u8; LONG];
     let bytes = 32 + 1 + LONG;
-    // A key that is present, and one that is absent.
-    for key in [[7u8], [200]] {
-        let tried = without(LONG, || {
-            [
-                ring.insert(&key, &long).err(),
-                ring.update(&key, &long).err(),
-                ring.insert_if_absent(&key, &long).err(),
-                ring.compare_and_swap(&key, b"short", &long).err(),
-            ]
-        });
-        assert_eq!(tried, ([Some(StoreError::OutOfMemory { bytes }); 4], 4));
-    }
+    let no_memory = Err(StoreError::OutOfMemory { bytes });
+    let (present, absent) = ([7u8], [200]);
+    let tried = without(LONG, || {
+        let swapped = ring.compare_and_swap(&present, b"short", &long);
+        assert_eq!(swapped, Err(StoreError::OutOfMemory { bytes }));
+        [
+            ring.insert(&present, &long),
+            ring.update(&present, &long),
+            ring.insert(&absent, &long),
+            ring.insert_if_absent(&absent, &long),
+        ]
+    });
+    assert_eq!(tried, ([no_memory; 4], 5));
     assert_eq!((map.len(), map.memory_used()), (100, used));
     assert!((0..100u8).all(|n| ring.get(&[n]) == Some(&b"short"[..])));
     assert_eq!((ring.get(&[200]), ring.iter().count()), (None, 100));
@@ -88,7 +119,7 @@ fn a_byte_string_that_has_no_memory_changes_nothing() {
 const BUCKETS: usize = 512;
 
 /// The bytes of a table twice as large. Nothing else is as long here.
-const DOUBLED: usize = 2 * BUCKETS * 32;
+const DOUBLED: usize = 2 * BUCKETS * 16;
 
 #[test]
 fn a_table_that_has_no_memory_to_grow_serves_on_and_grows_when_there_is_some() {
@@ -112,7 +143,7 @@ fn a_table_that_has_no_memory_to_grow_serves_on_and_grows_when_there_is_some() {
     assert!(refused > 1, "it is not tried again");
     assert_eq!(right_without, 8 * BUCKETS);
     let size = || (map.buckets(), map.table_memory(), map.is_resizing());
-    assert_eq!(size(), (BUCKETS, 32 * BUCKETS, false));
+    assert_eq!(size(), (BUCKETS, 16 * BUCKETS, false));
 
     // Whoever asks for a table is told.
     let no_memory = TableError::OutOfMemory { bytes: DOUBLED };
@@ -121,7 +152,7 @@ fn a_table_that_has_no_memory_to_grow_serves_on_and_grows_when_there_is_some() {
     let large = Options::default().buckets(2 * BUCKETS);
     let (map_of_its_own, _) = without(DOUBLED, || HotRing::<u64, u64>::with_options(large));
     assert_eq!(map_of_its_own.err(), Some(no_memory));
-    assert_eq!(size(), (BUCKETS, 32 * BUCKETS, false));
+    assert_eq!(size(), (BUCKETS, 16 * BUCKETS, false));
 
     assert_eq!([right(), right()], [8 * BUCKETS; 2]);
     // Twice as large and no larger: the handle keeps the change from being over.

@@ -76,31 +76,30 @@ pub(crate) fn periods(set_up: &SetUp) {
     }
 }
 
-/// A chained bucket takes a quarter of the memory of a ring's bucket, so there may be four times as
-/// many for the same memory.
+/// A chained bucket takes half the memory of a ring's bucket, so there may be twice as many for the
+/// same memory.
 pub(crate) fn memory(set_up: &SetUp) {
     heading("Reads, index of equal size", "keys per bucket, θ");
     let keys = keys::shuffled(set_up.keys);
-    for ratio in [4, 8, 16, 32] {
-        let chained = set_up.chained(ratio / 4);
+    for ratio in [2, 4, 8, 16] {
+        let chained = set_up.chained(ratio / 2);
         let ring = set_up.ring(ratio, Movement::Sampling);
         let all: [&dyn Contender; 2] = [&chained, &ring];
         load(&all, &keys);
         for theta in [0.99, 1.22] {
-            let label = format!("{} and {ratio}, {theta}", ratio / 4);
+            let label = format!("{} and {ratio}, {theta}", ratio / 2);
             set_up.lines(&label, &all, &set_up.reads(theta));
         }
     }
 }
 
-/// What the size of a bucket costs: a ring's has 32 bytes.
+/// What the size of a bucket costs: a ring's has 16 bytes.
 pub(crate) fn buckets(set_up: &SetUp) {
     heading(&format!("Reads, {} keys per bucket", set_up.ratio), "θ");
     let keys = keys::shuffled(set_up.keys);
     let chained = set_up.chained(set_up.ratio);
     let of_16_bytes = set_up.roomy::<1>(set_up.ratio);
-    let of_32_bytes = set_up.roomy::<3>(set_up.ratio);
-    let all: [&dyn Contender; 3] = [&chained, &of_16_bytes, &of_32_bytes];
+    let all: [&dyn Contender; 2] = [&chained, &of_16_bytes];
     load(&all, &keys);
     for theta in [0.0, 0.99, 1.22] {
         set_up.lines(&theta.to_string(), &all, &set_up.reads(theta));

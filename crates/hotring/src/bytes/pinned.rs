@@ -4,7 +4,8 @@ use std::hash::BuildHasher;
 use std::ptr::NonNull;
 
 use super::BytesRing;
-use super::record::Record;
+use super::record::{Apart, Record};
+use crate::draft::New;
 use crate::error::StoreError;
 use crate::link::{At, Node, order_of};
 use crate::map::CompareAndSwap;
@@ -60,7 +61,8 @@ impl<S: BuildHasher> PinnedBytes<'_, S> {
     ///
     /// # Errors
     ///
-    /// [`StoreError`] if it is too large or there is no memory; then nothing has changed.
+    /// [`StoreError`] if it is too large or there is no memory; then nothing has changed. What is
+    /// not to be stored, because of what is there, needs no memory and is never too large.
     pub fn insert(&self, key: &[u8], value: &[u8]) -> Result<Option<&[u8]>, StoreError> {
         Ok(match self.store(key, value, true, |_| true)? {
             Stored::Replaced(old, _) => Some(self::value(old)),
@@ -142,20 +144,27 @@ impl<S: BuildHasher> PinnedBytes<'_, S> {
             .map(value)
     }
 
-    fn store(
+    fn store<'b>(
         &self,
-        key: &[u8],
-        value: &[u8],
+        key: &'b [u8],
+        value: &'b [u8],
         insert: bool,
         mut agrees: impl FnMut(&[u8]) -> bool,
-    ) -> Result<Stored<'_, Record>, StoreError> {
-        let owned = Record::owned(order_of(self.hash(key)), key, value)?;
+    ) -> Result<Stored<'_, Apart<'b>, Record>, StoreError> {
+        let order = order_of(self.hash(key));
+        let new = New::Draft(Apart { order, key, value });
+        let is_key = is(key);
         // SAFETY: `store` calls it for nodes of this map, kept by the guard.
         let agrees = |node| agrees(unsafe { Record::value(node) });
-        Ok(self
-            .map
-            .core
-            .store(owned, &self.guard, insert, is(key), agrees))
+        let core = &self.map.core;
+        core.store(
+            order,
+            new,
+            &self.guard,
+            insert,
+            |_, node| is_key(node),
+            agrees,
+        )
     }
 
     /// See [`Pinned::clear`](crate::Pinned::clear).

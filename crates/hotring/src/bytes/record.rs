@@ -3,6 +3,7 @@
 use std::alloc::{self, Layout};
 use std::ptr::NonNull;
 
+use crate::draft::Draft;
 use crate::error::StoreError;
 use crate::link::{Entry, Node, Owned};
 
@@ -21,7 +22,7 @@ impl Record {
     }
 
     /// A node of its own.
-    pub(crate) fn owned(order: u64, key: &[u8], value: &[u8]) -> Result<Owned<Self>, StoreError> {
+    fn owned(order: u64, key: &[u8], value: &[u8]) -> Result<Owned<Self>, StoreError> {
         let too_large = StoreError::TooLarge {
             key: key.len(),
             value: value.len(),
@@ -75,6 +76,22 @@ impl Record {
             let bytes = node.cast::<u8>().add(size_of::<Self>()).add(key);
             NonNull::slice_from_raw_parts(bytes, len).as_ref()
         }
+    }
+}
+
+/// A byte string and its value, which have no node yet.
+#[derive(Debug)]
+pub(crate) struct Apart<'b> {
+    pub(crate) order: u64,
+    pub(crate) key: &'b [u8],
+    pub(crate) value: &'b [u8],
+}
+
+impl Draft<Record> for Apart<'_> {
+    type Error = StoreError;
+
+    fn make(self) -> Result<Owned<Record>, StoreError> {
+        Record::owned(self.order, self.key, self.value)
     }
 }
 

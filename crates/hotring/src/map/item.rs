@@ -1,7 +1,9 @@
 //! The node of an entry of any types.
 
+use std::convert::Infallible;
 use std::ptr::NonNull;
 
+use crate::draft::{Draft, New};
 use crate::link::{At, Entry, Node, Owned};
 
 /// A key and its value behind a node's header, in one allocation.
@@ -14,7 +16,7 @@ pub(crate) struct Item<K, V> {
 
 impl<K: 'static, V: 'static> Item<K, V> {
     /// A node of its own. Aborts, as all of `std` does, if there is no memory.
-    pub(crate) fn owned(order: u64, key: K, value: V) -> Owned<Self> {
+    fn owned(order: u64, key: K, value: V) -> Owned<Self> {
         let item = Box::new(Self {
             node: Node::new(order),
             key,
@@ -27,7 +29,7 @@ impl<K: 'static, V: 'static> Item<K, V> {
     }
 
     /// The entry of a node that was not put into the list.
-    pub(crate) fn take(owned: Owned<Self>) -> (K, V) {
+    fn take(owned: Owned<Self>) -> (K, V) {
         let item = owned.into_raw().cast::<Self>();
         // SAFETY: made by `owned`, and given up by its only owner.
         let item = unsafe { Box::from_raw(item.as_ptr()) };
@@ -59,6 +61,44 @@ impl<K: 'static, V: 'static> Item<K, V> {
     pub(crate) unsafe fn value_at<'g>(at: At<'g>) -> &'g V {
         // SAFETY: by the caller's promise; the guard keeps the node.
         unsafe { Self::value(at.node_ptr()) }
+    }
+}
+
+/// An entry that has no node yet.
+#[derive(Debug)]
+pub(crate) struct Apart<K, V> {
+    pub(crate) order: u64,
+    pub(crate) key: K,
+    pub(crate) value: V,
+}
+
+impl<K: 'static, V: 'static> Draft<Item<K, V>> for Apart<K, V> {
+    type Error = Infallible;
+
+    fn make(self) -> Result<Owned<Item<K, V>>, Infallible> {
+        Ok(Item::owned(self.order, self.key, self.value))
+    }
+}
+
+/// An entry that is to be stored.
+pub(crate) type NewItem<K, V> = New<Apart<K, V>, Item<K, V>>;
+
+impl<K: 'static, V: 'static> NewItem<K, V> {
+    #[inline(always)]
+    pub(crate) fn key(&self) -> &K {
+        match self {
+            Self::Draft(apart) => &apart.key,
+            // SAFETY: made for this type of entry, and not freed before `self` goes.
+            Self::Made(node) => unsafe { Item::<K, V>::key(node.node()) },
+        }
+    }
+
+    /// The entry, which was not stored.
+    pub(crate) fn take(self) -> (K, V) {
+        match self {
+            Self::Draft(apart) => (apart.key, apart.value),
+            Self::Made(node) => Item::take(node),
+        }
     }
 }
 

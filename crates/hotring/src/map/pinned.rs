@@ -5,9 +5,10 @@ use std::ptr::NonNull;
 
 use equivalent::Equivalent;
 
-use super::item::Item;
+use super::item::{Apart, Item, NewItem};
 use super::{Entries, HotRing, Iter};
-use crate::link::{At, Node, Owned, order_of};
+use crate::draft::New;
+use crate::link::{At, Node, order_of};
 use crate::reclaim::Guard;
 use crate::write::Stored;
 
@@ -141,7 +142,7 @@ where
         match self.store(key, value, true, |_| false) {
             Stored::New(at) | Stored::Replaced(_, at) => Ok(value_of::<K, V>(at)),
             Stored::Kept(at, unused) => {
-                let (key, value) = Item::take(unused);
+                let (key, value) = unused.take();
                 Err((value_of::<K, V>(at), key, value))
             }
             Stored::Absent => unreachable!("an absent key is inserted"),
@@ -251,19 +252,18 @@ where
         value: V,
         insert: bool,
         mut agrees: impl FnMut(&V) -> bool,
-    ) -> Stored<'_, Item<K, V>> {
+    ) -> Stored<'_, Apart<K, V>, Item<K, V>> {
         let order = order_of(self.hash(&key));
-        let owned: Owned<Item<K, V>> = Item::owned(order, key, value);
-        // A pointer, not a reference to the key, because `store` may drop the node while it has
-        // this closure.
-        let ours = owned.node();
-        // SAFETY: `store` calls it while it has the node, for nodes of this map, kept by the guard.
-        let is_key = |node| unsafe { Item::<K, V>::key(ours) == Item::<K, V>::key(node) };
-        // SAFETY: `store` calls it for nodes of this map, kept by the guard.
+        let new = New::Draft(Apart { order, key, value });
+        let is_key = |new: &NewItem<K, V>, node| {
+            // SAFETY: `store` calls it for nodes of this map, kept by the guard.
+            *new.key() == *unsafe { Item::<K, V>::key(node) }
+        };
+        // SAFETY: as above.
         let agrees = |node| agrees(unsafe { Item::<K, V>::value(node) });
-        self.map
-            .core
-            .store(owned, &self.guard, insert, is_key, agrees)
+        let core = &self.map.core;
+        let Ok(stored) = core.store(order, new, &self.guard, insert, is_key, agrees);
+        stored
     }
 
     /// Removes every entry that is present when this begins and is not replaced before its turn

@@ -1,10 +1,12 @@
 //! The handle by which a map of records is used.
 
+use std::convert::Infallible;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
 use super::RecordRing;
 use super::record::{Front, Held, NewRecord, Record};
+use crate::draft::New;
 use crate::link::{At, Node, order_of};
 use crate::reclaim::Guard;
 use crate::walk::Walk;
@@ -155,11 +157,13 @@ impl<H: Send + Sync + 'static> PinnedRecords<'_, H> {
         insert: bool,
         is_key: impl Fn(&H, &[u8]) -> bool,
         mut agrees: impl FnMut(&H) -> bool,
-    ) -> Stored<'_, Record<H>> {
+    ) -> Stored<'_, Infallible, Record<H>> {
         // SAFETY: `store` calls it for nodes of this map, kept by the guard.
         let agrees = |node| agrees(unsafe { Record::header(node) });
-        let core = &self.map.core;
-        core.store(new.node, &self.guard, insert, is(is_key), agrees)
+        let (core, order, is_key) = (&self.map.core, new.node.order(), is(is_key));
+        let (new, is_key) = (New::Made(new.node), |_: &_, node| is_key(node));
+        let Ok(stored) = core.store(order, new, &self.guard, insert, is_key, agrees);
+        stored
     }
 
     /// All records, weakly consistent like [`Pinned::iter`](crate::Pinned::iter).

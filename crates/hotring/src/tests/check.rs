@@ -126,8 +126,9 @@ impl<E: Entry> Core<E> {
                     index,
                     "a head outside its bucket"
                 );
+                let word = Word::of(bucket);
                 assert!(
-                    Some(Word::of(bucket)) == Word::new(table, at),
+                    Some(word) == word.moved_to(table, at),
                     "a head says where its node is"
                 );
                 *heads.entry(link.as_ptr()).or_default() += 1;

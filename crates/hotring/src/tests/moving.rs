@@ -2,6 +2,8 @@
 
 use super::rig::with;
 use super::ring::{KEYS, PART, ring_of};
+use crate::head::Word;
+use crate::link::MOST;
 use crate::period::Ended;
 use crate::reclaim;
 use crate::{Movement, Options};
@@ -79,17 +81,13 @@ fn sampling_takes_as_many_samples_as_the_ring_has_items_and_turns_it_to_the_best
     assert_eq!(map.head_near(2), Some(4), "served by its first head");
     let left = || {
         let guard = reclaim::pin();
-        map.core
-            .spot(1, &guard)
-            .bucket
-            .sampling
-            .load(std::sync::atomic::Ordering::Relaxed)
+        map.core.spot(1, &guard).lacking()
     };
     ring.get(&12);
-    assert_eq!(left(), 5, "one sample an item");
+    assert_eq!(left(), Some(5), "one sample an item");
     for (key, expected) in [(12, 4), (8, 3), (12, 2), (2, 1)] {
         ring.get(&key);
-        assert_eq!(left(), expected);
+        assert_eq!(left(), Some(expected));
     }
     let counts: Vec<_> = ring
         .entries()
@@ -100,7 +98,7 @@ fn sampling_takes_as_many_samples_as_the_ring_has_items_and_turns_it_to_the_best
     ring.get(&8);
     // 2: once, 8: twice, 12: twice. From 8 they cost 2 + 2·1 + 2·2, from 12 they would cost 2 + 2·5
     // + 2: all are in one part, so that the head is read in vain for an item before it.
-    assert_eq!((left(), map.head_near(2)), (0, Some(8)));
+    assert_eq!((left(), map.head_near(2)), (None, Some(8)));
     for entry in ring.entries() {
         entry.clear_count();
     }
@@ -191,7 +189,6 @@ fn a_ring_that_lost_its_head_turns_to_the_item_that_is_asked_for() {
     for key in KEYS {
         map.pin().insert(key, key);
     }
-    map.make_calm(2);
     let ring = map.pin();
     assert!(map.point_at(12));
     ring.remove(&12);
@@ -215,12 +212,7 @@ fn even_accesses_begin_few_rounds() {
     let ring = map.pin();
     let guard = reclaim::pin();
     let spot = map.core.spot(1, &guard);
-    let running = || {
-        spot.bucket
-            .sampling
-            .load(std::sync::atomic::Ordering::Relaxed)
-            > 0
-    };
+    let running = || spot.lacking().is_some();
     let mut rounds = 0;
     for _ in 0..100 {
         for key in keys {
@@ -241,7 +233,8 @@ fn a_round_without_counts_moves_nothing() {
     let spot = map.core.spot(1, &guard);
     // Which of ever rarer periods begin no round.
     let passed = || {
-        [0u32, 1, 2, 3, 4, 5, 6, 7].map(|level| spot.bucket.calm.passes(Ended(u32::MAX >> level)))
+        let calm = Word::of(spot.bucket).calm();
+        [0u32, 1, 2, 3, 4, 5, 6, 7].map(|level| calm.passes(Ended(u32::MAX >> level)))
     };
     let before = passed();
     map.core.adjust(spot);
@@ -257,12 +250,12 @@ fn counts_stop_before_they_overflow() {
     let guard = reclaim::pin();
     let at = map.core.begin(&guard).next().at().expect("an item");
     let node = at.node().expect("no anchor");
-    node.set_count(u32::MAX / 2 - 1);
+    node.set_count(MOST - 1);
     node.count_access();
     node.count_access();
     assert_eq!(
         ring.entries().next().map(|entry| entry.count()),
-        Some(u32::MAX / 2)
+        Some(MOST.into())
     );
     assert_eq!(map.visits(2), (1, true));
 }

@@ -261,11 +261,11 @@ fn tables_that_cannot_be_are_refused() {
     // An interpreter ends at once when it has no memory.
     if !cfg!(miri) {
         assert_eq!(
-            map.reserve(1 << 57),
+            map.reserve(1 << 58),
             Err(TableError::OutOfMemory { bytes: 1 << 62 })
         );
         assert_eq!(
-            new(1 << 57).err(),
+            new(1 << 58).err(),
             Some(TableError::OutOfMemory { bytes: 1 << 62 })
         );
     }

@@ -105,8 +105,7 @@ fn a_head_in_a_later_part_costs_nothing() {
         assert_eq!(map.head_near(2), Some(keys[2]));
     }
     let guard = reclaim::pin();
-    let sampling = &map.core.spot(1, &guard).bucket.sampling;
-    assert_eq!(sampling.load(std::sync::atomic::Ordering::Relaxed), 0);
+    assert_eq!(map.core.spot(1, &guard).lacking(), None);
     drop(ring);
     map.check();
 }
@@ -160,7 +159,7 @@ fn a_head_that_is_moved_to_a_deleted_node_is_taken_off() {
         .at
         .expect("it is there");
     assert!(at.mark(at.next().as_ptr()));
-    assert!(map.core.swing(spot, None, at));
+    assert!(map.core.swing(spot, Word::NONE, at));
     assert_eq!(Word::of(spot.bucket), Word::NONE);
     assert_eq!(at.node().map(|node| node.state()), Some((true, 0)));
     // A search for another key unlinks it.
@@ -169,7 +168,10 @@ fn a_head_that_is_moved_to_a_deleted_node_is_taken_off() {
         .went(size_of::<crate::map::item::Item<u64, u64>>());
     map.pin().insert(9, 9);
     assert_eq!(at.node().map(|node| node.state()), Some((false, 0)));
-    assert!(!map.core.swing(spot, None, at), "a head at what is retired");
+    assert!(
+        !map.core.swing(spot, Word::NONE, at),
+        "a head at what is retired"
+    );
     map.check();
 }
 
@@ -181,7 +183,7 @@ fn a_head_that_was_moved_meanwhile_stays_and_the_other_item_is_not_counted() {
     let spot = map.core.spot(order_of(12), &guard);
     let seen = map.core.search(spot, order_of(12), |_| true);
     let at = seen.at.expect("it is there");
-    assert!(!map.core.swing(spot, None, at));
+    assert!(!map.core.swing(spot, Word::NONE, at));
     assert_eq!(map.head_near(8), Some(8));
     assert_eq!(at.node().map(|node| node.state()), Some((true, 0)));
     map.check();

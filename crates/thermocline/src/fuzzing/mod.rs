@@ -22,7 +22,7 @@ use crate::key::{InternalKey, KeyRange, MAX_SEQ};
 use crate::log_format::{FileHeader, FileKind, put_record};
 use crate::metrics::Purpose;
 use crate::sync::Arc;
-use crate::table::{ReadTrace, ScanOptions, Table, TableMeta};
+use crate::table::{HashedKey, ReadTrace, ScanOptions, Table, TableMeta};
 use crate::version::edit::VersionEdit;
 use crate::version::{identity, manifest_file_name};
 use crate::wal::{log_store, segment_file_name};
@@ -158,7 +158,7 @@ pub fn table(bytes: &[u8]) {
     let _ = table.verify();
     let mut trace = ReadTrace::default();
     for key in [&b""[..], b"k", b"key00007", &[0xff; 9]] {
-        let _ = table.get(key, MAX_SEQ, &mut trace);
+        let _ = table.get(&HashedKey::new(key), MAX_SEQ, &mut trace);
     }
     let how = ScanOptions {
         purpose: Purpose::UserRead,

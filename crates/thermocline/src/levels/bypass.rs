@@ -3,7 +3,7 @@
 use crate::key::MAX_SEQ;
 use crate::metrics::Purpose;
 use crate::sync::Arc;
-use crate::table::{Located, ReadTrace};
+use crate::table::{HashedKey, Located, ReadTrace};
 use crate::version::TableHandle;
 
 /// The part of level f that a *bypass* passes by. A bypass is a crossing whose input comes from the
@@ -33,7 +33,7 @@ impl Bypass {
             // A filter that cannot be read excludes nothing; the table's own compaction reports it.
             let located = table
                 .table()
-                .and_then(|t| t.locate(key, MAX_SEQ, &mut trace));
+                .and_then(|t| t.locate(&HashedKey::new(key), MAX_SEQ, &mut trace));
             !matches!(located, Ok(Located::Absent))
         })
     }

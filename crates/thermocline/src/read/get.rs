@@ -15,7 +15,7 @@ use crate::read::{Place, PromotionView, Run, Superversion};
 use crate::record::Record;
 use crate::storage::{IoBuf, ReadRequest};
 use crate::sync::Arc;
-use crate::table::{BlockHandle, BlockSource, Located, ReadTrace, Table};
+use crate::table::{BlockHandle, BlockSource, HashedKey, Located, ReadTrace, Table};
 use crate::value::Value;
 use crate::version::TableHandle;
 
@@ -120,9 +120,11 @@ impl Engine {
         let superversion = tree.pin();
         let mut lookups: Vec<Lookup<'_>> = keys.iter().map(|k| Lookup::new(k.as_ref())).collect();
         for lookup in &mut lookups {
-            if let Some(record) = superversion.find_in_memtables(lookup.key, seq) {
+            if let Some(record) = superversion.find_in_memtables(lookup.key.bytes(), seq) {
                 lookup.finish(Found::Memtable, record);
-            } else if let Some(record) = self.find_cached(tree, &superversion, lookup.key, seq) {
+            } else if let Some(record) =
+                self.find_cached(tree, &superversion, lookup.key.bytes(), seq)
+            {
                 lookup.finish(Found::RecordCache, record);
             }
         }
@@ -141,7 +143,7 @@ impl Engine {
                 tree,
                 seen: &superversion,
                 seq,
-                key: lookup.key,
+                key: lookup.key.bytes(),
                 found,
                 record: record.as_ref(),
                 trace: &lookup.trace,
@@ -163,11 +165,11 @@ impl Engine {
             if lookup.done.is_some() {
                 continue;
             }
-            let Some(table) = run.find(lookup.key) else {
+            let Some(table) = run.find(lookup.key.bytes()) else {
                 continue;
             };
             let opened = table.table()?;
-            match opened.locate(lookup.key, seq, &mut lookup.trace)? {
+            match opened.locate(&lookup.key, seq, &mut lookup.trace)? {
                 Located::Absent => {}
                 Located::Found(record) => lookup.finish(found_in(table), record),
                 Located::Read(handle) => waiting.push(Waiting {
@@ -278,7 +280,7 @@ impl<'a, 'v> SharedBlock<'a, 'v> {
         }
         for waiting in self.keys {
             let lookup = &mut lookups[waiting.index];
-            let (key, trace) = (lookup.key, &mut lookup.trace);
+            let (key, trace) = (lookup.key.bytes(), &mut lookup.trace);
             let found = table.search(payload.clone(), self.handle, key, seq, trace)?;
             if let Some(record) = found {
                 lookup.finish(found_in(self.table), record);
@@ -300,7 +302,7 @@ fn read_together(lens: impl Iterator<Item = u32>) -> usize {
 
 /// A key of a `multi_get` on its way down the levels.
 struct Lookup<'a> {
-    key: &'a [u8],
+    key: HashedKey<'a>,
     trace: ReadTrace,
     done: Option<(Found, Record)>,
 }
@@ -308,7 +310,7 @@ struct Lookup<'a> {
 impl<'a> Lookup<'a> {
     fn new(key: &'a [u8]) -> Self {
         Self {
-            key,
+            key: HashedKey::new(key),
             trace: ReadTrace::default(),
             done: None,
         }
@@ -328,7 +330,7 @@ fn found_in(table: &TableHandle) -> Found {
 
 fn search_promoted(caches: &PromotionView, lookups: &mut [Lookup<'_>], seq: SeqNo) {
     for lookup in lookups.iter_mut().filter(|lookup| lookup.done.is_none()) {
-        if let Some(record) = caches.get(lookup.key, seq) {
+        if let Some(record) = caches.get(lookup.key.bytes(), seq) {
             lookup.finish(Found::PromotionCache, record);
         }
     }
@@ -347,11 +349,12 @@ fn search(
     promoted: impl Fn(&PromotionView, &[u8], SeqNo) -> Option<Record>,
     trace: &mut ReadTrace,
 ) -> Result<(Found, Option<Record>)> {
+    let hashed = HashedKey::new(key);
     for place in from.below_memtables() {
         match place {
             Place::Tables(run) => {
                 let Some(table) = run.find(key) else { continue };
-                if let Some(record) = table.table()?.get(key, seq, trace)? {
+                if let Some(record) = table.table()?.get(&hashed, seq, trace)? {
                     return Ok((found_in(table), Some(record)));
                 }
             }

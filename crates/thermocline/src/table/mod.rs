@@ -15,6 +15,7 @@ mod filter;
 mod footer;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzz;
+mod hashed_key;
 mod heat;
 mod index;
 mod iter;
@@ -36,6 +37,7 @@ mod weights;
 
 pub(crate) use builder::{TableBuilder, TableIdentity};
 pub(crate) use describe::SelfDescribed;
+pub(crate) use hashed_key::HashedKey;
 pub(crate) use heat::{Cooling, Heat, TableHeat};
 pub(crate) use index::LongKeys;
 pub(crate) use iter::{ScanOptions, TableIter};

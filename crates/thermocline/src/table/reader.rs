@@ -6,7 +6,8 @@ use std::sync::OnceLock;
 use bytes::Bytes;
 
 use super::block::Block;
-use super::filter::{self, Filter};
+use super::filter::Filter;
+use super::hashed_key::HashedKey;
 use super::heat::{Heat, TableHeat};
 use super::iter::{ScanOptions, TableIter};
 use super::partitions::{Partition, PartitionHandle, TopIndex};
@@ -182,7 +183,7 @@ impl Table {
     /// [`Error::Corruption`]; I/O errors of the tier.
     pub(crate) fn get(
         &self,
-        key: &[u8],
+        key: &HashedKey<'_>,
         seq: SeqNo,
         trace: &mut ReadTrace,
     ) -> Result<Option<Record>> {
@@ -193,7 +194,7 @@ impl Table {
                 let source = self.source();
                 let read = self.read_from(&source, handle);
                 let payload = self.receive(handle, &source, read, trace)?;
-                self.search(payload, handle, key, seq, trace)
+                self.search(payload, handle, key.bytes(), seq, trace)
             }
         }
     }
@@ -205,7 +206,12 @@ impl Table {
     /// # Errors
     /// As [`Table::get`].
     #[inline]
-    pub(crate) fn locate(&self, key: &[u8], seq: SeqNo, trace: &mut ReadTrace) -> Result<Located> {
+    pub(crate) fn locate(
+        &self,
+        key: &HashedKey<'_>,
+        seq: SeqNo,
+        trace: &mut ReadTrace,
+    ) -> Result<Located> {
         debug_assert!(
             self.properties.weight.is_none(),
             "the filters of a weighed table do not hold all of its records"
@@ -214,29 +220,29 @@ impl Table {
             return Ok(Located::Absent);
         }
         let trailer = seek_trailer(seq);
-        let Some(number) = self.top.find(key, trailer) else {
+        let Some(number) = self.top.find(key.bytes(), trailer) else {
             return Ok(Located::Absent);
         };
         let handle = match self.pinned()? {
             Some(partitions) => match partitions.get(number) {
                 Some(partition) => match &partition.filter {
-                    Some(filter) if !filter.contains(filter::hash(key)) => {
+                    Some(filter) if !filter.contains(key.hash()) => {
                         trace.filter_skips += 1;
                         return Ok(Located::Absent);
                     }
-                    _ => self.search_index(&partition.index, number, key, trailer)?,
+                    _ => self.search_index(&partition.index, number, key.bytes(), trailer)?,
                 },
                 None => None,
             },
             None => {
                 if let Some(filter) = self.load_filter(number, trace.purpose, true, trace)?
-                    && !filter.contains(filter::hash(key))
+                    && !filter.contains(key.hash())
                 {
                     trace.filter_skips += 1;
                     return Ok(Located::Absent);
                 }
                 let index = self.load_index(number, trace.purpose, true, trace)?;
-                self.search_index(&index, number, key, trailer)?
+                self.search_index(&index, number, key.bytes(), trailer)?
             }
         };
         let Some(handle) = handle else {
@@ -246,7 +252,7 @@ impl Table {
             return Ok(Located::Read(handle));
         };
         Ok(
-            match self.search_block(payload, handle, key, trailer, trace)? {
+            match self.search_block(payload, handle, key.bytes(), trailer, trace)? {
                 Some(record) => Located::Found(record),
                 None => Located::Absent,
             },

@@ -8,7 +8,7 @@ mod unreadable;
 use proptest::prelude::*;
 
 use super::testing::{DATABASE, Fixture, Row};
-use super::{Located, ReadTrace, ScanOptions, Table, TableIter, TableMeta};
+use super::{HashedKey, Located, ReadTrace, ScanOptions, Table, TableIter, TableMeta};
 use crate::error::{Error, Result};
 use crate::iter::InternalIterator;
 use crate::key::{InternalKey, Kind, MAX_KEY_LEN, MAX_SEQ};
@@ -73,7 +73,7 @@ fn backward(iter: &mut TableIter) -> Result<Vec<Row>> {
 }
 
 fn get(table: &Table, key: &[u8], seq: u64) -> Result<Option<Row>> {
-    let found = table.get(key, seq, &mut ReadTrace::default())?;
+    let found = table.get(&HashedKey::new(key), seq, &mut ReadTrace::default())?;
     Ok(found.map(|r| (key.to_vec(), r.seq, r.kind, r.value.to_vec())))
 }
 
@@ -386,7 +386,7 @@ fn opening_is_one_read_and_a_pinned_get_at_most_one_more() {
     for _ in 0..2 {
         assert!(
             table
-                .get(b"user00007777", MAX_SEQ, &mut trace)
+                .get(&HashedKey::new(b"user00007777"), MAX_SEQ, &mut trace)
                 .unwrap()
                 .is_some()
         );
@@ -407,7 +407,7 @@ fn opening_is_one_read_and_a_pinned_get_at_most_one_more() {
         let absent = format!("user{i:08}x");
         assert!(
             table
-                .get(absent.as_bytes(), MAX_SEQ, &mut skipped)
+                .get(&HashedKey::new(absent.as_bytes()), MAX_SEQ, &mut skipped)
                 .unwrap()
                 .is_none()
         );
@@ -430,7 +430,7 @@ fn without_room_to_pin_partitions_go_through_the_cache() {
     for _ in 0..2 {
         assert!(
             table
-                .get(b"user00007777", MAX_SEQ, &mut trace)
+                .get(&HashedKey::new(b"user00007777"), MAX_SEQ, &mut trace)
                 .unwrap()
                 .is_some()
         );
@@ -449,7 +449,10 @@ fn many_lookups_may_share_their_reads() {
     let fixture = Fixture::new(options(4096), 1 << 20, 1 << 20);
     let table = fixture.open(&fixture.write(1, &rows)).unwrap();
     let mut trace = ReadTrace::default();
-    let Located::Read(handle) = table.locate(&rows[500].0, MAX_SEQ, &mut trace).unwrap() else {
+    let Located::Read(handle) = table
+        .locate(&HashedKey::new(&rows[500].0), MAX_SEQ, &mut trace)
+        .unwrap()
+    else {
         panic!("nothing is cached yet");
     };
     let source = table.source();
@@ -458,12 +461,16 @@ fn many_lookups_may_share_their_reads() {
     let payload = table.receive(handle, &source, read, &mut trace).unwrap();
     let found = table.search(payload, handle, &rows[500].0, MAX_SEQ, &mut trace);
     assert_eq!(found.unwrap().unwrap().value, rows[500].3[..]);
-    let again = table.locate(&rows[500].0, MAX_SEQ, &mut trace).unwrap();
+    let again = table
+        .locate(&HashedKey::new(&rows[500].0), MAX_SEQ, &mut trace)
+        .unwrap();
     assert!(
         matches!(again, Located::Found(_)),
         "the block is in the cache"
     );
-    let absent = table.locate(b"zzz", MAX_SEQ, &mut trace).unwrap();
+    let absent = table
+        .locate(&HashedKey::new(b"zzz"), MAX_SEQ, &mut trace)
+        .unwrap();
     assert!(matches!(absent, Located::Absent));
 }
 

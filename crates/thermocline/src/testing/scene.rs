@@ -19,7 +19,7 @@ use crate::read::{Moment, Superversion};
 use crate::storage::{Medium, Memory};
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Arc, Mutex};
-use crate::table::ReadTrace;
+use crate::table::{HashedKey, ReadTrace};
 use crate::tier::Reservation;
 use crate::value::Value;
 
@@ -342,11 +342,11 @@ impl Scene {
         let pinned = self.tree().pin();
         let mut found = Vec::new();
         for table in pinned.runs().filter_map(|run| run.find(key.as_bytes())) {
-            let record =
-                table
-                    .table()
-                    .unwrap()
-                    .get(key.as_bytes(), MAX_SEQ, &mut ReadTrace::default());
+            let record = table.table().unwrap().get(
+                &HashedKey::new(key.as_bytes()),
+                MAX_SEQ,
+                &mut ReadTrace::default(),
+            );
             if let Some(record) = record.unwrap() {
                 let put = record.kind == crate::key::Kind::Put;
                 let version = version(put.then_some(record.value));

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::*;
 use crate::storage::Faulty;
-use crate::table::{Located, ReadTrace};
+use crate::table::{HashedKey, Located, ReadTrace};
 use crate::testing::scene::{KEYS, SLOW, Scene, options};
 
 #[test]
@@ -37,10 +37,11 @@ fn a_damaged_block_costs_a_scan_no_record_before_it() {
     };
     let block = |key: &str| {
         let mut trace = ReadTrace::default();
-        let found = table
-            .table()
-            .unwrap()
-            .locate(key.as_bytes(), MAX_SEQ, &mut trace);
+        let found =
+            table
+                .table()
+                .unwrap()
+                .locate(&HashedKey::new(key.as_bytes()), MAX_SEQ, &mut trace);
         let Located::Read(handle) = found.unwrap() else {
             panic!("nothing has been read");
         };
@@ -90,10 +91,11 @@ fn tables_outside_its_bounds_are_nothing_to_a_scan() {
         assert_eq!(tables.len(), TABLES.len());
         let (table, key) = (&tables[damaged], TABLES[damaged][0]);
         let mut trace = ReadTrace::default();
-        let found = table
-            .table()
-            .unwrap()
-            .locate(key.as_bytes(), MAX_SEQ, &mut trace);
+        let found =
+            table
+                .table()
+                .unwrap()
+                .locate(&HashedKey::new(key.as_bytes()), MAX_SEQ, &mut trace);
         let Located::Read(block) = found.unwrap() else {
             panic!("nothing has been read");
         };

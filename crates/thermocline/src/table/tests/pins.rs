@@ -60,7 +60,7 @@ fn a_table_that_found_no_room_has_some_once_others_are_gone() {
         let mut trace = ReadTrace::default();
         for i in 0..100 {
             let key = format!("user{i:08}x");
-            let found = second.get(key.as_bytes(), MAX_SEQ, &mut trace);
+            let found = second.get(&HashedKey::new(key.as_bytes()), MAX_SEQ, &mut trace);
             assert_eq!(found.unwrap(), None);
         }
         // Not counting the blocks of keys that the filter let pass.

@@ -293,7 +293,7 @@ fn an_unreadable_sector_costs_a_users_scan_no_record_before_it() {
     let fixture = Fixture::new(options(4096), 0, u64::MAX);
     let table = fixture.open(&fixture.write(1, &rows)).unwrap();
     let block = |row: &Row| {
-        let found = table.locate(&row.0, MAX_SEQ, &mut ReadTrace::default());
+        let found = table.locate(&HashedKey::new(&row.0), MAX_SEQ, &mut ReadTrace::default());
         let Located::Read(handle) = found.unwrap() else {
             panic!("nothing is cached");
         };

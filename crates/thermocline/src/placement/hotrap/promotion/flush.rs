@@ -16,7 +16,7 @@ use crate::points::point;
 use crate::read::Superversion;
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
-use crate::table::{LongKeys, ReadTrace, TableHeat, TableMeta};
+use crate::table::{HashedKey, LongKeys, ReadTrace, TableHeat, TableMeta};
 use crate::tier::Reservation;
 use crate::version::edit::VersionEdit;
 
@@ -310,8 +310,9 @@ fn is_above(pinned: &Superversion, key: &[u8]) -> Result<bool> {
         return Ok(true);
     }
     let mut trace = ReadTrace::new(Purpose::Promotion);
+    let hashed = HashedKey::new(key);
     for table in pinned.down_to_f().filter_map(|run| run.find(key)) {
-        if table.table()?.get(key, MAX_SEQ, &mut trace)?.is_some() {
+        if table.table()?.get(&hashed, MAX_SEQ, &mut trace)?.is_some() {
             return Ok(true);
         }
     }

@@ -3,6 +3,7 @@
 use crate::key::MAX_SEQ;
 use crate::options::Compression;
 use crate::sync::Arc;
+use crate::table::HashedKey;
 use crate::testing::scene::{F, KEYS, SLOW, Scene, VALUE, everything, model, options, range};
 
 /// Keys that lie around the others: a table of level f with both of them has all others in its
@@ -118,7 +119,7 @@ fn the_older_versions_of_a_hot_key_go_down() {
         let old = table
             .table()
             .unwrap()
-            .get(b"k05", snapshot.seq(), &mut trace)
+            .get(&HashedKey::new(b"k05"), snapshot.seq(), &mut trace)
             .unwrap();
         assert!(old.is_none(), "on level {}", table.meta.level);
     }
