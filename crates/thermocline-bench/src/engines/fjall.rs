@@ -18,7 +18,7 @@ use fjall::{
 use crate::accounts::{ByActivity, ByDisk};
 use crate::block_device;
 use crate::counters::Counters;
-use crate::engine::{Engine, EngineKind};
+use crate::engine::{Engine, EngineKind, Ingestion};
 use crate::memory_limit::drop_page_cache;
 use crate::settings::{Compression, Dirs, Durability, Settings};
 
@@ -69,6 +69,10 @@ impl EngineKind for Fjall {
             (1 << 10..=1 << 20).contains(&settings.block_size_slow),
             "engine `fjall`: --block-size-slow must be 1 KiB to 1 MiB"
         );
+        Ok(())
+    }
+
+    fn check_ingestion(&self) -> Result<()> {
         Ok(())
     }
 
@@ -161,6 +165,29 @@ impl Store {
     }
 }
 
+/// Sorted records on their way into tables of 64 MiB, which is fjall's own choice.
+struct Tables<'a> {
+    tables: fjall::Ingestion<'a>,
+    /// Of keys and values.
+    bytes: u64,
+    store: &'a Store,
+}
+
+impl Ingestion for Tables<'_> {
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.tables.write(key, value)?;
+        self.bytes += (key.len() + value.len()) as u64;
+        Ok(())
+    }
+
+    fn commit(self: Box<Self>) -> Result<()> {
+        self.tables.finish()?;
+        let counter = &self.store.user_write_bytes;
+        counter.fetch_add(self.bytes, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
 impl Engine for Store {
     fn get(&self, key: &[u8], found: &mut dyn FnMut(Option<&[u8]>)) -> Result<()> {
         self.gets.fetch_add(1, Ordering::Relaxed);
@@ -192,6 +219,14 @@ impl Engine for Store {
             each(&key, &value);
         }
         Ok(())
+    }
+
+    fn ingestion(&self) -> Result<Box<dyn Ingestion + '_>> {
+        Ok(Box::new(Tables {
+            tables: self.keyspace.start_ingestion()?,
+            bytes: 0,
+            store: self,
+        }))
     }
 
     fn settle(&self) -> Result<()> {
