@@ -185,6 +185,11 @@ fn finish(
     } else {
         let measured = run::measure(plan, engine.as_ref(), watch).context("while running")?;
         report.run(measured)?;
+        // After all that was counted: it reads the fast tier.
+        let hot = engine.hot_bytes_on_fast();
+        let hot = hot.context("cannot count what is hot on the fast tier");
+        let noted = hot.map(|bytes| report.hotness.hot_bytes_on_fast = bytes);
+        report.note_failure(noted);
     }
     report.note_failure(engine.close());
     Ok(())

@@ -53,6 +53,15 @@ pub(crate) trait Engine: Send + Sync {
     /// The engine's own.
     fn counters(&self) -> Result<Counters>;
 
+    /// Counts the bytes of hot records on the fast tier, by reading its tables. None if the engine
+    /// knows of no hot records.
+    ///
+    /// # Errors
+    /// The engine's own.
+    fn hot_bytes_on_fast(&self) -> Result<Option<u64>> {
+        Ok(None)
+    }
+
     /// Has the store aim at `target` from now on. Only for engines that take one.
     ///
     /// # Errors

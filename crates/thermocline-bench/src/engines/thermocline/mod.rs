@@ -299,6 +299,10 @@ impl Engine for Store {
         })
     }
 
+    fn hot_bytes_on_fast(&self) -> Result<Option<u64>> {
+        Ok(self.db.hot_bytes_on_fast()?)
+    }
+
     fn set_target(&self, target: Target) -> Result<()> {
         Ok(self.db.set_target(target)?)
     }
