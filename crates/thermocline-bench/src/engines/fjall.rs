@@ -165,9 +165,13 @@ impl Store {
     }
 }
 
+/// Takes a record, or none to end.
+type Take<'a> = Box<dyn FnMut(Option<(&[u8], &[u8])>) -> fjall::Result<()> + 'a>;
+
 /// Sorted records on their way into tables of 64 MiB, which is fjall's own choice.
 struct Tables<'a> {
-    tables: fjall::Ingestion<'a>,
+    /// Holds fjall's ingestion, whose type has no public name.
+    take: Take<'a>,
     /// Of keys and values.
     bytes: u64,
     store: &'a Store,
@@ -175,13 +179,13 @@ struct Tables<'a> {
 
 impl Ingestion for Tables<'_> {
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        self.tables.write(key, value)?;
+        (self.take)(Some((key, value)))?;
         self.bytes += (key.len() + value.len()) as u64;
         Ok(())
     }
 
-    fn commit(self: Box<Self>) -> Result<()> {
-        self.tables.finish()?;
+    fn commit(mut self: Box<Self>) -> Result<()> {
+        (self.take)(None)?;
         let counter = &self.store.user_write_bytes;
         counter.fetch_add(self.bytes, Ordering::Relaxed);
         Ok(())
@@ -222,8 +226,12 @@ impl Engine for Store {
     }
 
     fn ingestion(&self) -> Result<Box<dyn Ingestion + '_>> {
+        let mut tables = Some(self.keyspace.start_ingestion()?);
         Ok(Box::new(Tables {
-            tables: self.keyspace.start_ingestion()?,
+            take: Box::new(move |record| match record {
+                Some((key, value)) => tables.as_mut().map_or(Ok(()), |to| to.write(key, value)),
+                None => tables.take().map_or(Ok(()), |tables| tables.finish()),
+            }),
             bytes: 0,
             store: self,
         }))
