@@ -123,6 +123,11 @@ pub struct BenchArgs {
     #[arg(long, value_enum, default_value = "both")]
     pub phase: Phase,
 
+    /// Load sorted records by the engine's ingestion, past its log and memtables, from one thread
+    /// (not engine rocksdb). Sorting is not measured
+    #[arg(long)]
+    pub ingest: bool,
+
     /// Keep the loaded state in the directory `loaded` of each tier, and run on a copy of it made
     /// of hard links; later runs with the same settings use it again, and with others are refused
     /// until --phase load replaces it. hotrap, leveled and cost have the same files and share a

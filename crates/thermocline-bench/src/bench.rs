@@ -66,12 +66,20 @@ fn hand_over(report: Report, json: Option<JsonFile>) -> Result<Report> {
 const HARNESS: u64 = 16 << 20;
 const HARNESS_PER_RECORD: u64 = 2;
 
+/// What it takes for each record besides while it sorts them: the key, and the number twice.
+const SORTING_PER_RECORD: u64 = 40;
+
 /// Gives an engine that uses the page cache the memory that every engine has.
 fn limit_memory(plan: &Plan) -> Result<Option<OwnGroup>> {
     if !(plan.engine.uses_page_cache() && plan.limits_memory) {
         return Ok(None);
     }
-    let harness = HARNESS + HARNESS_PER_RECORD * plan.records;
+    let sorting = if plan.ingest == Some(true) {
+        SORTING_PER_RECORD
+    } else {
+        0
+    };
+    let harness = HARNESS + (HARNESS_PER_RECORD + sorting) * plan.records;
     memory_limit::limit(plan.settings.memory + harness).map(Some)
 }
 
@@ -177,6 +185,11 @@ fn finish(
     } else {
         let measured = run::measure(plan, engine.as_ref(), watch).context("while running")?;
         report.run(measured)?;
+        // After all that was counted: it reads the fast tier.
+        let hot = engine.hot_bytes_on_fast();
+        let hot = hot.context("cannot count what is hot on the fast tier");
+        let noted = hot.map(|bytes| report.hotness.hot_bytes_on_fast = bytes);
+        report.note_failure(noted);
     }
     report.note_failure(engine.close());
     Ok(())

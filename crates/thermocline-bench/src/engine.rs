@@ -33,6 +33,14 @@ pub(crate) trait Engine: Send + Sync {
     /// The engine's own.
     fn scan(&self, start: &[u8], limit: usize, each: &mut dyn FnMut(&[u8], &[u8])) -> Result<()>;
 
+    /// Begins to take in sorted records, past the log and the memtables.
+    ///
+    /// # Errors
+    /// The engine's own. Those that [`EngineKind::check_ingestion`] refuses have none.
+    fn ingestion(&self) -> Result<Box<dyn Ingestion + '_>> {
+        bail!("the engine has no ingestion")
+    }
+
     /// Flushes, and returns once no background work is left.
     ///
     /// # Errors
@@ -44,6 +52,15 @@ pub(crate) trait Engine: Send + Sync {
     /// # Errors
     /// The engine's own.
     fn counters(&self) -> Result<Counters>;
+
+    /// Counts the bytes of hot records on the fast tier, by reading its tables. None if the engine
+    /// knows of no hot records.
+    ///
+    /// # Errors
+    /// The engine's own.
+    fn hot_bytes_on_fast(&self) -> Result<Option<u64>> {
+        Ok(None)
+    }
 
     /// Has the store aim at `target` from now on. Only for engines that take one.
     ///
@@ -61,6 +78,21 @@ pub(crate) trait Engine: Send + Sync {
     /// # Errors
     /// The engine's own.
     fn close(self: Box<Self>) -> Result<()>;
+}
+
+/// Records on their way into a store by its ingestion. They come in key order, each key once.
+pub(crate) trait Ingestion {
+    /// Adds a record.
+    ///
+    /// # Errors
+    /// The engine's own.
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()>;
+
+    /// Returns once all records are readable and durable.
+    ///
+    /// # Errors
+    /// The engine's own.
+    fn commit(self: Box<Self>) -> Result<()>;
 }
 
 /// A way to open stores.
@@ -94,6 +126,17 @@ pub(crate) trait EngineKind: Sync {
     /// # Errors
     /// Which, and what to do instead.
     fn check(&self, settings: &Settings) -> Result<()>;
+
+    /// Refuses to load by ingestion where there is none.
+    ///
+    /// # Errors
+    /// Why, and what to do instead.
+    fn check_ingestion(&self) -> Result<()> {
+        bail!(
+            "engine `{}`: has no ingestion of sorted records; leave out --ingest",
+            self.name()
+        )
+    }
 
     /// Opens the store at `dirs`, creating it when there is none.
     ///
@@ -164,6 +207,21 @@ mod tests {
                 format!("{name} (feature `{feature}`)")
             };
             assert!(error.contains(&said), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_engine_without_ingestion_refuses_to_load_by_it() {
+        let memory = crate::engines::memory::Memory(crate::engines::memory::Lie::None);
+        let error = memory.check_ingestion().unwrap_err().to_string();
+        assert!(error.contains("has no ingestion"), "{error}");
+        if find("rocksdb").is_ok() {
+            let plan = crate::plan::tests::parse("--engine rocksdb --ingest");
+            let error = plan.unwrap().plan().err().unwrap().to_string();
+            assert!(
+                error.contains("--ingest is for rocksdb-fast-only"),
+                "{error}"
+            );
         }
     }
 

@@ -86,6 +86,8 @@ pub(crate) struct Plan {
     pub(crate) targets: Option<Targets>,
     /// Whether an engine that uses the page cache runs in a memory cgroup.
     pub(crate) limits_memory: bool,
+    /// Whether the store is filled by the engine's ingestion. None if it is not filled, but found.
+    pub(crate) ingest: Option<bool>,
     /// What each slow disk should be able to do.
     pub(crate) expected: Vec<Option<Expected>>,
 }
@@ -142,6 +144,13 @@ impl BenchArgs {
         let settings = self.settings(engine, records * value_lens.record_bytes())?;
         engine.check(&settings)?;
         ensure!(
+            !self.ingest || self.phase != Phase::Run,
+            "--ingest: --phase run loads nothing; it takes a kept state however it was loaded"
+        );
+        if self.ingest {
+            engine.check_ingestion()?;
+        }
+        ensure!(
             settings.rocksdb_fast_levels.is_none() || engine.name() == "rocksdb",
             "--rocksdb-fast-levels: is for engine rocksdb only"
         );
@@ -179,6 +188,7 @@ impl BenchArgs {
             settings,
             targets,
             limits_memory: !self.no_memory_limit,
+            ingest: (self.phase != Phase::Run).then_some(self.ingest),
         })
     }
 
@@ -468,6 +478,10 @@ pub(crate) mod tests {
                 "--slow-capacity: 2 values for 1 slow tiers",
             ),
             ("--phase run", "needs --keep"),
+            (
+                "--ingest --phase run --keep --fast a --slow b",
+                "--ingest: --phase run loads nothing",
+            ),
             ("--trace /no/such", "/no/such"),
             (
                 "--distribution cluster:17 --workload ro",

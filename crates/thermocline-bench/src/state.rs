@@ -53,6 +53,14 @@ pub(crate) struct Content {
     /// A level's tables stay where they are until they are compacted.
     #[serde(default)]
     rocksdb_fast_levels: Option<u32>,
+    /// Whether it was loaded by ingestion: then all of it is in the last level. None if that does
+    /// not matter. States from before it was recorded were not.
+    #[serde(default = "not_ingested", skip_serializing_if = "Option::is_none")]
+    ingested: Option<bool>,
+}
+
+fn not_ingested() -> Option<bool> {
+    Some(false)
 }
 
 fn one_without_limit() -> Vec<Option<u64>> {
@@ -80,6 +88,7 @@ impl Content {
             compression: settings.compression,
             slow_capacities: settings.slow_tiers().map(|tier| tier.capacity).collect(),
             rocksdb_fast_levels: settings.rocksdb_fast_levels,
+            ingested: plan.ingest,
         }
     }
 
@@ -129,6 +138,7 @@ impl Kept {
         LoadedBy {
             engine: self.engine.clone(),
             commit: self.commit.clone(),
+            ingested: self.content.ingested == Some(true),
         }
     }
 
@@ -436,6 +446,35 @@ mod tests {
         fs::write(place.dirs.fast.join(STATE), state.to_string()).unwrap();
         place.kept(&two).unwrap();
         assert!(place.kept(&three).is_err());
+    }
+
+    #[test]
+    fn a_state_that_was_ingested_is_no_other_but_can_be_run_on() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = place(dir.path()).unwrap();
+        let [put, ingested] = ["", "--ingest"].map(|flags| plan(&format!("--threads 2 {flags}")));
+        let any = plan("--threads 2 --phase run --keep --fast a --slow b");
+        for (kept, other, words) in [
+            (&put, &ingested, "ingested is false, wanted true"),
+            (&ingested, &put, "ingested is true, wanted false"),
+        ] {
+            let state = Kept::new(kept, LOAD);
+            place.keep(&state).unwrap();
+            for plan in [kept, &any] {
+                assert_eq!(place.kept(plan).unwrap(), state);
+            }
+            assert_eq!(state.loaded_by().ingested, words.contains("is true"));
+            let error = place.kept(other).unwrap_err().to_string();
+            assert!(error.contains(words), "{error}");
+        }
+
+        // States from before there was ingestion.
+        let mut state = serde_json::to_value(Kept::new(&put, LOAD)).unwrap();
+        let content = state["content"].as_object_mut().unwrap();
+        assert!(content.remove("ingested").is_some());
+        fs::write(place.dirs.fast.join(STATE), state.to_string()).unwrap();
+        place.kept(&put).unwrap();
+        assert!(place.kept(&ingested).is_err());
     }
 
     #[test]

@@ -2,7 +2,7 @@ use std::fs;
 
 use super::*;
 use crate::engine;
-use crate::engines::memory::{Lie, Memory};
+use crate::engines::memory::{HOT_BYTES_ON_FAST, Lie, Memory};
 use crate::plan::tests::parse;
 
 fn plan(flags: &str) -> (BenchArgs, Plan) {
@@ -51,6 +51,7 @@ fn the_json_has_every_stable_field() {
         "p999_us",
         "fd_hit_rate",
         "dram_hit_rate",
+        "hot_bytes_on_fast",
         "cpu_seconds",
         "max_rss_bytes",
         "fd_bytes",
@@ -444,6 +445,30 @@ fn what_was_measured_is_told_where_the_store_does_not_close() {
     let error = hand_over(report, None).unwrap_err().to_string();
     assert!(error.contains(&text), "{error}");
     assert!(error.contains("after the run"), "{error}");
+}
+
+/// The size of the hot set was taken for what the fast tier held of it.
+#[test]
+fn hot_records_on_the_fast_tier_are_told_beside_the_hot_set() {
+    let (args, mut plan) = plan("--fast-capacity 2MiB");
+    let place = Place::temporary().unwrap();
+    let report = measure(&args, &plan, &place, &mut ()).unwrap();
+    let json = serde_json::to_value(&report).unwrap();
+    assert_eq!(json["hot_bytes_on_fast"], HOT_BYTES_ON_FAST);
+    assert_ne!(json["hot_set_bytes"], json["hot_bytes_on_fast"]);
+    let text = report.to_string();
+    assert!(
+        text.contains("35.0 % of the fast tier's capacity"),
+        "{text}"
+    );
+
+    // What was measured is told without it.
+    let place = Place::temporary().unwrap();
+    plan.engine = &Memory(Lie::NoHotBytes);
+    let report = measure(&args, &plan, &place, &mut ()).unwrap();
+    assert!(report.ops_s.is_some() && report.hotness.hot_bytes_on_fast.is_none());
+    let why = report.failed_after.unwrap();
+    assert!(why.contains("hot on the fast tier"), "{why}");
 }
 
 /// Regression: its store stayed, and took the room that the next run needed.

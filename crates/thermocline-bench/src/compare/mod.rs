@@ -281,7 +281,8 @@ fn other_work(a: &Cell, b: &Cell) -> Option<String> {
         // Engines that share their files may still give the levels different shapes.
         (
             "loaded state",
-            loaders(before, after).is_none_or(|[a, b]| a.engine == b.engine),
+            loaders(before, after)
+                .is_none_or(|[a, b]| a.engine == b.engine && a.ingested == b.ingested),
         ),
         // A real disk's limits, and what is scanned, are only in the command.
         ("slow disk", slow_disk(before) == slow_disk(after)),

@@ -56,6 +56,11 @@ fn work_that_was_not_the_same_is_named() {
         ),
         (
             "loaded_by",
+            json!({"engine": "fjall", "commit": "first", "ingested": true}),
+            "loaded state",
+        ),
+        (
+            "loaded_by",
             json!({"engine": "fjall", "commit": "second"}),
             "different commits loaded",
         ),

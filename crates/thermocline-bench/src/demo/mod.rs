@@ -167,6 +167,7 @@ fn plan_of(engine: &str, data: u64, seconds: u64) -> Result<Plan> {
         targets: None,
         settings,
         limits_memory: true,
+        ingest: Some(false),
     })
 }
 

@@ -18,7 +18,7 @@ use fjall::{
 use crate::accounts::{ByActivity, ByDisk};
 use crate::block_device;
 use crate::counters::Counters;
-use crate::engine::{Engine, EngineKind};
+use crate::engine::{Engine, EngineKind, Ingestion};
 use crate::memory_limit::drop_page_cache;
 use crate::settings::{Compression, Dirs, Durability, Settings};
 
@@ -69,6 +69,10 @@ impl EngineKind for Fjall {
             (1 << 10..=1 << 20).contains(&settings.block_size_slow),
             "engine `fjall`: --block-size-slow must be 1 KiB to 1 MiB"
         );
+        Ok(())
+    }
+
+    fn check_ingestion(&self) -> Result<()> {
         Ok(())
     }
 
@@ -161,6 +165,33 @@ impl Store {
     }
 }
 
+/// Takes a record, or none to end.
+type Take<'a> = Box<dyn FnMut(Option<(&[u8], &[u8])>) -> fjall::Result<()> + 'a>;
+
+/// Sorted records on their way into tables of 64 MiB, which is fjall's own choice.
+struct Tables<'a> {
+    /// Holds fjall's ingestion, whose type has no public name.
+    take: Take<'a>,
+    /// Of keys and values.
+    bytes: u64,
+    store: &'a Store,
+}
+
+impl Ingestion for Tables<'_> {
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        (self.take)(Some((key, value)))?;
+        self.bytes += (key.len() + value.len()) as u64;
+        Ok(())
+    }
+
+    fn commit(mut self: Box<Self>) -> Result<()> {
+        (self.take)(None)?;
+        let counter = &self.store.user_write_bytes;
+        counter.fetch_add(self.bytes, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
 impl Engine for Store {
     fn get(&self, key: &[u8], found: &mut dyn FnMut(Option<&[u8]>)) -> Result<()> {
         self.gets.fetch_add(1, Ordering::Relaxed);
@@ -192,6 +223,18 @@ impl Engine for Store {
             each(&key, &value);
         }
         Ok(())
+    }
+
+    fn ingestion(&self) -> Result<Box<dyn Ingestion + '_>> {
+        let mut tables = Some(self.keyspace.start_ingestion()?);
+        Ok(Box::new(Tables {
+            take: Box::new(move |record| match record {
+                Some((key, value)) => tables.as_mut().map_or(Ok(()), |to| to.write(key, value)),
+                None => tables.take().map_or(Ok(()), |tables| tables.finish()),
+            }),
+            bytes: 0,
+            store: self,
+        }))
     }
 
     fn settle(&self) -> Result<()> {

@@ -14,6 +14,9 @@ pub struct Hotness {
     pub hot_set_bytes: Option<u64>,
     /// What they are limited to.
     pub hot_set_limit_bytes: Option<u64>,
+    /// Keys and values of hot records that lie on the fast tier in their newest version, as counted
+    /// after the run. At most what the fast tier holds, while `hot_set_bytes` are anywhere.
+    pub hot_bytes_on_fast: Option<u64>,
     /// Access records on the fast tier.
     pub ralt_bytes: Option<u64>,
     /// What they are limited to.
@@ -53,6 +56,8 @@ impl Hotness {
         Self {
             hot_set_bytes: Some(hot.hot_set_bytes),
             hot_set_limit_bytes: Some(hot.hot_set_limit_bytes),
+            // Is counted apart.
+            hot_bytes_on_fast: None,
             ralt_bytes: Some(hot.ralt_bytes),
             ralt_limit_bytes: Some(hot.ralt_limit_bytes),
             ralt_memory_bytes: Some(hot.ralt_memory_bytes),
@@ -155,10 +160,15 @@ mod tests {
             }),
             ..Counters::default()
         };
-        let json = serde_json::to_value(Hotness::new(&counters, 13.0)).unwrap();
+        let hotness = Hotness {
+            hot_bytes_on_fast: Some(14),
+            ..Hotness::new(&counters, 13.0)
+        };
+        let json = serde_json::to_value(hotness).unwrap();
         let wanted = serde_json::json!({
             "hot_set_bytes": 1,
             "hot_set_limit_bytes": 2,
+            "hot_bytes_on_fast": 14,
             "ralt_bytes": 3,
             "ralt_limit_bytes": 4,
             "ralt_memory_bytes": 5,

@@ -61,6 +61,9 @@ pub struct LoadedBy {
     pub engine: String,
     /// The commit of the program. None if it was not recorded.
     pub commit: Option<String>,
+    /// Whether by its ingestion of sorted records.
+    #[serde(default)]
+    pub ingested: bool,
 }
 
 impl LoadedBy {
@@ -69,6 +72,7 @@ impl LoadedBy {
         Self {
             engine: plan.engine.name().to_owned(),
             commit: program::commit().map(str::to_owned),
+            ingested: plan.ingest == Some(true),
         }
     }
 }

@@ -107,6 +107,15 @@ impl fmt::Display for Report {
             )?;
         }
         write!(f, "{}", self.hotness)?;
+        if let Some(hot) = self.hotness.hot_bytes_on_fast {
+            let capacity = self.settings.fast_capacity.max(1);
+            writeln!(
+                f,
+                "  hot and fast  {} of records, {:.1} % of the fast tier's capacity",
+                ByteSize(hot),
+                hot as f64 * 100.0 / capacity as f64
+            )?;
+        }
         if let Some(amplification) = self.write_amplification {
             write!(f, "  writes        amplified {amplification:.1} times")?;
             if let Some(stalls) = self.stall_seconds {

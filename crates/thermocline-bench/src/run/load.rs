@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, anyhow};
 use serde::{Deserialize, Serialize};
 
-use super::Watch;
 use super::shared::{StopOnDrop, start};
+use super::{Watch, ingest};
 use crate::accounts::{ByActivity, Clock, split};
 use crate::counters::Counters;
 use crate::engine::Engine;
@@ -50,14 +50,40 @@ pub(crate) fn load(plan: &Plan, engine: &dyn Engine, watch: &mut dyn Watch) -> R
     load_and_count(plan, engine, watch).map(|(load, _)| load)
 }
 
-/// Writes every record of the plan once, shuffled, and waits for background work to end.
+/// Writes every record of the plan once, shuffled or by ingestion, and waits for background work to
+/// end.
 pub(crate) fn load_and_count(
     plan: &Plan,
     engine: &dyn Engine,
     watch: &mut dyn Watch,
 ) -> Result<(Load, Loading)> {
+    let ingested = plan.ingest == Some(true);
+    // Whoever ingests has the records sorted.
+    let sorted = ingested.then(|| ingest::sorted(plan));
     let before = engine.counters()?;
     let (begin, clock) = (Instant::now(), Clock::of_process()?);
+    match sorted {
+        Some(sorted) => ingest::ingest(plan, &sorted, engine, watch)?,
+        None => put_all(plan, engine, watch)?,
+    }
+    watch.loaded(plan.records, plan.records);
+    let seconds = begin.elapsed().as_secs_f64();
+    watch.settling();
+    engine.settle()?;
+    let counters = engine.counters()?.since(&before);
+    let used = Clock::of_process()?.since(&clock);
+    let load = Load {
+        seconds,
+        settle_seconds: begin.elapsed().as_secs_f64() - seconds,
+        ops_s: plan.records as f64 / seconds.max(1e-9),
+        write_amplification: counters.write_amplification(),
+    };
+    let cpu = split(&used, counters.cpu.as_ref(), counters.silent_threads);
+    Ok((load, Loading { counters, cpu }))
+}
+
+/// Writes every record, shuffled, from all threads.
+fn put_all(plan: &Plan, engine: &dyn Engine, watch: &mut dyn Watch) -> Result<()> {
     let (next, done) = (AtomicU64::new(0), AtomicU64::new(0));
     let stop = AtomicBool::new(false);
     let keys = plan.source.key_space();
@@ -110,21 +136,7 @@ pub(crate) fn load_and_count(
                 .unwrap_or_else(|_| Err(anyhow!("a client panicked")))?;
         }
         Ok(())
-    })?;
-    watch.loaded(plan.records, plan.records);
-    let seconds = begin.elapsed().as_secs_f64();
-    watch.settling();
-    engine.settle()?;
-    let counters = engine.counters()?.since(&before);
-    let used = Clock::of_process()?.since(&clock);
-    let load = Load {
-        seconds,
-        settle_seconds: begin.elapsed().as_secs_f64() - seconds,
-        ops_s: plan.records as f64 / seconds.max(1e-9),
-        write_amplification: counters.write_amplification(),
-    };
-    let cpu = split(&used, counters.cpu.as_ref(), counters.silent_threads);
-    Ok((load, Loading { counters, cpu }))
+    })
 }
 
 #[cfg(test)]

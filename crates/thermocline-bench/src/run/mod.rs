@@ -3,6 +3,7 @@
 mod bill;
 mod client;
 mod hits;
+mod ingest;
 mod inserts;
 mod load;
 mod meter;

@@ -98,6 +98,9 @@ impl Cell {
         for name in CONTENT {
             content.push(self.flags.get(name).unwrap_or_default().to_owned());
         }
+        if self.flags.iter().any(|(name, _)| name == "ingest") {
+            content.push("ingested".to_owned());
+        }
         // Clusters have records of their own length.
         if self.distribution.contains("cluster") {
             content.push(self.distribution.clone());

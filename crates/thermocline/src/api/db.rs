@@ -268,6 +268,31 @@ impl Db {
         self.engine().heat(most)
     }
 
+    /// Bytes of keys and values of the hot records that lie on the fast tier, whose newest version
+    /// in a table is in one of the fast levels there. None unless records live by hotness
+    /// ([`crate::Placement::HotRap`]). Counted by reading these tables and all access records, past
+    /// the block cache: for reports, not for every second.
+    ///
+    /// The size of all that is hot, wherever it lies, is
+    /// [`hot_set_bytes`](crate::metrics::RaltMetrics::hot_set_bytes), at no cost.
+    ///
+    /// ```
+    /// # fn main() -> thermocline::Result<()> {
+    /// # let dir = tempfile::tempdir().expect("a temporary directory");
+    /// # let (fast, slow) = (dir.path().join("fast"), dir.path().join("slow"));
+    /// let db = thermocline::Db::open(thermocline::Options::two_tiers(fast, 64 << 20, slow))?;
+    /// db.put("Grimsel", "1908 m")?;
+    /// assert_eq!(db.hot_bytes_on_fast()?, Some(0), "nobody has read it");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// I/O errors, and damage of tables. What cannot be read of the access records is not hot.
+    pub fn hot_bytes_on_fast(&self) -> Result<Option<u64>> {
+        self.engine().hot_bytes_on_fast()
+    }
+
     /// Sets what the store may cost, or how fast it has to be, from now on and until another target
     /// is set. It is durable on return, also over openings that name no prices. Tables then move in
     /// the background; [`Db::cost`] says how far that is. No writer waits for it.

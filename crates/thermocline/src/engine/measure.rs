@@ -116,6 +116,12 @@ impl Engine {
         self.placement.heat(self, most)
     }
 
+    /// How much of what is hot lies on the fast tier.
+    pub(crate) fn hot_bytes_on_fast(&self) -> Result<Option<u64>> {
+        self.check_open()?;
+        self.placement.hot_bytes_on_fast(self)
+    }
+
     fn tier_metrics(&self, tier: &Tier) -> TierMetrics {
         let on_tier = |tree: &std::sync::Arc<super::tree::Tree>| {
             let pinned = tree.pin();

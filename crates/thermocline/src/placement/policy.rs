@@ -352,6 +352,16 @@ pub(crate) trait PlacementPolicy: Send + Sync {
         Ok(HeatReport::default())
     }
 
+    /// Bytes of keys and values of the hot records that lie on the first tier; none if nothing is
+    /// known of hotness. Reads all tables of that tier.
+    ///
+    /// # Errors
+    /// I/O errors; damage.
+    fn hot_bytes_on_fast(&self, engine: &Engine) -> Result<Option<u64>> {
+        let _ = engine;
+        Ok(None)
+    }
+
     /// Placement by hotness, for tests of it.
     #[cfg(test)]
     fn as_hotrap(&self) -> Option<&super::HotRap> {

@@ -134,7 +134,9 @@ fn by_activity(store: &Store) -> ByActivity<Io> {
     io.add(Activity::Read, clients);
     io.add(Activity::Other, read(0, opening_bytes));
     io.add(Activity::Write, write(ticker(Ticker::WalFileBytes)));
-    io.add(Activity::Flush, write(ticker(Ticker::FlushWriteBytes)));
+    let ingested = store.ingested_bytes.load(Ordering::Relaxed);
+    let flushed = ticker(Ticker::FlushWriteBytes) + ingested;
+    io.add(Activity::Flush, write(flushed));
     io.add(
         Activity::Compaction,
         read(compaction_reads, compaction_bytes),

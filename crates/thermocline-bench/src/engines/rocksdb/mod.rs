@@ -3,12 +3,13 @@
 //! second cache.
 
 mod counters;
+mod ingestion;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use rocksdb::statistics::StatsLevel;
 use rocksdb::{
     BlockBasedOptions, Cache, DB, DBCompressionType, DBPath, Options, ReadOptions,
@@ -16,8 +17,9 @@ use rocksdb::{
 };
 
 use self::counters::Reads;
+use self::ingestion::Files;
 use crate::counters::Counters;
-use crate::engine::{Engine, EngineKind};
+use crate::engine::{Engine, EngineKind, Ingestion};
 use crate::settings::{Compression, Dirs, Durability, Settings};
 
 /// Two compactions and a flush at the same time, as many as our engine has by default.
@@ -62,15 +64,25 @@ impl EngineKind for RocksDb {
         Ok(())
     }
 
+    /// Files come to the first path, whatever level they are of (`GetIngestedFileInfo` gives each
+    /// path 0): all of a store by tiers would lie on its fast disk.
+    fn check_ingestion(&self) -> Result<()> {
+        if *self == RocksDb::Tiered {
+            bail!(
+                "engine `{}`: RocksDB ingests to the fast disk, whatever its capacity; \
+                 --ingest is for rocksdb-fast-only and rocksdb-slow-only",
+                self.name()
+            );
+        }
+        Ok(())
+    }
+
     fn open(&self, settings: &Settings, dirs: &Dirs) -> Result<Box<dyn Engine>> {
         for dir in self.used(dirs) {
             fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;
         }
         let options = options(*self, settings, dirs)?;
-        let home = match self {
-            RocksDb::Tiered | RocksDb::FastOnly => &dirs.fast,
-            RocksDb::SlowOnly => &dirs.slow,
-        };
+        let home = self.home(dirs);
         let db = DB::open(&options, home)?;
         let mut write = WriteOptions::default();
         write.set_sync(settings.durability == Durability::Sync);
@@ -83,6 +95,7 @@ impl EngineKind for RocksDb {
             kind: *self,
             gets_without_device: AtomicU64::new(0),
             user_write_bytes: AtomicU64::new(0),
+            ingested_bytes: AtomicU64::new(0),
             reads: Reads::default(),
         }))
     }
@@ -94,6 +107,14 @@ impl EngineKind for RocksDb {
 }
 
 impl RocksDb {
+    /// The directory of its log, and of the tables that have no other.
+    fn home(self, dirs: &Dirs) -> &Path {
+        match self {
+            RocksDb::Tiered | RocksDb::FastOnly => &dirs.fast,
+            RocksDb::SlowOnly => &dirs.slow,
+        }
+    }
+
     /// The directories that it has files in.
     fn used(self, dirs: &Dirs) -> Vec<&Path> {
         match self {
@@ -171,6 +192,8 @@ struct Store {
     gets_without_device: AtomicU64,
     /// Counted here, because its own ticker also counts what its log puts around a record.
     user_write_bytes: AtomicU64,
+    /// Bytes of ingested files. No ticker has them.
+    ingested_bytes: AtomicU64,
     reads: Reads,
 }
 
@@ -210,6 +233,10 @@ impl Engine for Store {
         }
         self.reads.add_of_this_thread();
         Ok(records.status()?)
+    }
+
+    fn ingestion(&self) -> Result<Box<dyn Ingestion + '_>> {
+        Ok(Box::new(Files::new(self)))
     }
 
     fn settle(&self) -> Result<()> {

@@ -7,10 +7,12 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use thermocline::storage::{Disk, Limits, Throttled};
-use thermocline::{Db, HotRapOptions, Options, Placement, SystemClock, Target, TierOptions};
+use thermocline::{
+    Db, HotRapOptions, Ingestion as Records, Options, Placement, SystemClock, Target, TierOptions,
+};
 
 use crate::counters::Counters;
-use crate::engine::{Engine, EngineKind};
+use crate::engine::{Engine, EngineKind, Ingestion};
 use crate::prices::Prices;
 use crate::settings::{Compression, Dirs, Durability, Settings, SlowTier};
 
@@ -90,6 +92,10 @@ impl EngineKind for Thermocline {
             slower: further.map(|n| format!("slower-{n}").into()).collect(),
         };
         Ok(self.options(settings, &names).validate()?)
+    }
+
+    fn check_ingestion(&self) -> Result<()> {
+        Ok(())
     }
 
     fn open(&self, settings: &Settings, dirs: &Dirs) -> Result<Box<dyn Engine>> {
@@ -270,6 +276,10 @@ impl Engine for Store {
         Ok(())
     }
 
+    fn ingestion(&self) -> Result<Box<dyn Ingestion + '_>> {
+        Ok(Box::new(self.db.ingestion()?))
+    }
+
     fn settle(&self) -> Result<()> {
         self.db.flush()?;
         Ok(self.db.wait_idle()?)
@@ -289,6 +299,10 @@ impl Engine for Store {
         })
     }
 
+    fn hot_bytes_on_fast(&self) -> Result<Option<u64>> {
+        Ok(self.db.hot_bytes_on_fast()?)
+    }
+
     fn set_target(&self, target: Target) -> Result<()> {
         Ok(self.db.set_target(target)?)
     }
@@ -303,6 +317,17 @@ impl Engine for Store {
 
     fn close(self: Box<Self>) -> Result<()> {
         Ok(self.db.close()?)
+    }
+}
+
+impl Ingestion for Records {
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        Ok(Records::put(self, key, value)?)
+    }
+
+    fn commit(self: Box<Self>) -> Result<()> {
+        Records::commit(*self)?;
+        Ok(())
     }
 }
 

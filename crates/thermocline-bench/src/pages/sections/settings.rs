@@ -58,7 +58,7 @@ type Phrase = fn(&Run) -> Option<String>;
 
 const BEFORE_MEMORY: [Phrase; 2] = [|run| Some(records(run)), |run| Some(fast_tier(run))];
 
-const AFTER_MEMORY: [Phrase; 12] = [
+const AFTER_MEMORY: [Phrase; 13] = [
     |run| {
         let of_records = match run.settings.record_cache {
             0 => String::new(),
@@ -103,6 +103,10 @@ const AFTER_MEMORY: [Phrase; 12] = [
             "{} on a state that {} loaded",
             run.engine, by.engine
         ))
+    },
+    |run| {
+        let ingested = run.loaded_by.as_ref().is_some_and(|by| by.ingested);
+        ingested.then(|| format!("{} loaded by ingestion", run.engine))
     },
 ];
 
@@ -368,6 +372,7 @@ mod tests {
         let by = |engine: &str| LoadedBy {
             engine: engine.to_owned(),
             commit: None,
+            ingested: false,
         };
         cell.runs[0].loaded_by = Some(by("leveled"));
         assert!(!line(&[&cell], Shown::Medians).contains("state"));
@@ -377,6 +382,14 @@ mod tests {
             text.contains("; leveled on a state that hotrap loaded;"),
             "{text}"
         );
+        assert!(!text.contains("ingestion"), "{text}");
+        let ingested = LoadedBy {
+            ingested: true,
+            ..by("leveled")
+        };
+        cell.runs[0].loaded_by = Some(ingested);
+        let text = line(&[&cell], Shown::Medians);
+        assert!(text.contains("; leveled loaded by ingestion;"), "{text}");
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod governor;
 pub(crate) mod hot_room;
 mod keeping;
 mod metrics;
+mod on_fast;
 mod outlook;
 mod picking;
 mod policy;

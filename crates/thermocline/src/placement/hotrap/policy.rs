@@ -237,6 +237,10 @@ impl PlacementPolicy for HotRap {
         self.heat_report(engine, most)
     }
 
+    fn hot_bytes_on_fast(&self, engine: &Engine) -> Result<Option<u64>> {
+        self.count_hot_on_fast(engine).map(Some)
+    }
+
     #[cfg(test)]
     fn as_hotrap(&self) -> Option<&HotRap> {
         Some(self)
