@@ -183,7 +183,7 @@ impl Picker<'_> {
         let age = |table: &Arc<TableHandle>| table.meta.id;
         candidates.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| age(a.1).cmp(&age(b.1))));
         candidates.into_iter().find_map(|(worth, table)| {
-            let plan = self.plan_as(level, vec![Arc::clone(table)], Manner::Lazy)?;
+            let plan = self.plan_as(level, vec![Arc::clone(table)], Manner::CROSSING)?;
             Some((worth, self.admit(plan)?))
         })
     }

@@ -141,18 +141,16 @@ impl LevelTargets {
         // A crossing rewrites what it meets below for the sake of the cold part only: so the first
         // slow level is smaller by that (HotRAP, §3.6).
         let growth = below as f64 / (room.cold * planned as f64);
-        // What comes down lies in runs until it is merged with what is below, all at once.
-        let growth = |count: usize| growth / (LAST + 1 - count - last_fast) as f64;
         let mut count = 1;
         while LAST - count > last_fast {
             let in_use = version.levels[LAST - count].bytes > planned;
             let widest = options.level_ratio as f64 * if in_use { 1.0 } else { 1.5 };
-            if growth(count).powf(1.0 / count as f64) <= widest * room.cold.sqrt() {
+            if growth.powf(1.0 / count as f64) <= widest * room.cold.sqrt() {
                 break;
             }
             count += 1;
         }
-        let step = growth(count).powf(1.0 / count as f64).max(2.0);
+        let step = growth.powf(1.0 / count as f64).max(2.0);
         let mut size = below as f64;
         for level in bytes[LAST + 1 - count..LAST].iter_mut().rev() {
             size /= step;
@@ -271,8 +269,7 @@ mod tests {
             assert_eq!(targets.runs().start, f + 1);
             MAX_LEVELS - targets.runs().end
         };
-        // 15 / 4, 30 / 4 and 60 / 4: at the last, two levels make two steps of √(60 / 3).
-        assert_eq!([1.0, 0.5, 0.25].map(slow_levels), [1, 1, 2]);
+        assert_eq!([1.0, 0.5, 0.25].map(slow_levels), [2, 2, 3]);
     }
 
     #[test]

@@ -258,7 +258,8 @@ fn the_index_grows_with_what_searches_cost_and_growth_is_paid_for() {
     let capacity = 1 << 20;
     let cache = RecordCache::with_buckets(capacity, 7, 256).unwrap();
     let paid = || cache.tables.lock().bytes();
-    for i in 0..1_000_000u32 {
+    // It waits for readers elsewhere in the process, which may be other tests on a busy machine.
+    for i in 0..100_000_000u32 {
         let key = (i % 5000).to_le_bytes();
         if get(&cache, &key, 1).is_none() {
             fill(&cache, &key, 1, b"small");

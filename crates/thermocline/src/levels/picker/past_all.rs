@@ -58,7 +58,7 @@ impl Picker<'_> {
         }
         let taken = between.iter().flat_map(|between| &between.tables);
         let comes: Vec<_> = l0.iter().chain(taken).cloned().collect();
-        let landing = self.landing(f, &comes, Manner::Lazy)?;
+        let landing = self.landing(f, &comes, Manner::Lazy(1))?;
         let Landing {
             to,
             between: runs,
@@ -148,18 +148,18 @@ mod tests {
     fn what_is_below_is_not_written_anew_for_little() {
         let goes = |runs: u64, below: u64| {
             let tables = [
-                (F, "d", 3 * MIB, 0),
+                (F, "d", MIB, 0),
                 (F + 1, "d", runs, 1),
                 (SLOW, "d", below, 1),
             ];
             pick(&tables).map(|plan| plan.to)
         };
-        let most = |runs: u64| MOST_MET * (4 * MIB + 3 * MIB + runs);
-        let runs = 15 * MIB;
+        let most = |runs: u64| MOST_MET * (4 * MIB + MIB + runs);
+        let runs = 11 * MIB;
         assert_eq!(goes(runs, most(runs)), Some(SLOW));
         assert_eq!(goes(runs, most(runs) + 1), None);
         // Nothing is written anew where there is room for another run.
-        let below = (SLOW, "d", 99 * MIB, 1);
+        let below = (SLOW, "d", 70 * MIB, 1);
         let plan = pick(&[(F, "d", 3 * MIB, 0), (F + 2, "d", MIB, 1), below]);
         assert_eq!(plan.map(|plan| plan.to), Some(F + 1));
     }

@@ -1,7 +1,7 @@
 //! Which tables of the level above f had better pass level f by.
 
 use super::Picker;
-use super::runs::{BELOW_RUNS, Landing, Manner};
+use super::runs::{Landing, Manner};
 use crate::levels::bypass::{Bypass, Met};
 use crate::levels::plan::{Cause, Plan};
 use crate::levels::upper::Upper;
@@ -17,11 +17,6 @@ impl Picker<'_> {
         let here = |level: usize| self.version.levels[level].bytes;
         let planned = self.targets.planned_last();
         let room = planned.min(self.targets.bytes[f]);
-        // What comes to a run is written once, and then with its share of what is below.
-        let most = match self.targets.runs().is_empty() {
-            true => u64::MAX,
-            false => BELOW_RUNS + 1,
-        };
         // There may be hundreds of tables: only those that are chosen are planned.
         let mut candidates: Vec<(f64, &Arc<TableHandle>)> = self.version.levels[level]
             .tables
@@ -30,16 +25,12 @@ impl Picker<'_> {
             .filter_map(|table| {
                 let range = &table.meta.range;
                 let to = self.targets.next(f, self.version, range)?;
-                let all_of_f = here(f).max(planned);
-                let all_below = self.way(to).map(here).sum::<u64>();
                 let met = Met {
                     input: table.meta.len,
                     on_f: bytes(self.version.levels[f].overlapping(range)),
-                    below: self
-                        .met_on_way(to, range)
-                        .min(most.saturating_mul(table.meta.len)),
-                    all_of_f,
-                    all_below: all_below.min(most.saturating_mul(all_of_f)),
+                    below: self.met_on_way(to, range),
+                    all_of_f: here(f).max(planned),
+                    all_below: self.way(to).map(here).sum(),
                     // The room of level f comes and goes with what waits above.
                     is_full: here(f) > room / 4 * 3,
                 };
@@ -57,7 +48,7 @@ impl Picker<'_> {
     pub(crate) fn plan_bypass(&self, from: usize, table: &Arc<TableHandle>) -> Option<Plan> {
         let f = self.targets.last_fast();
         let upper = vec![Arc::clone(table)];
-        let Landing { to, between, lower } = self.landing(f, &upper, Manner::Lazy)?;
+        let Landing { to, between, lower } = self.landing(f, &upper, Manner::CROSSING)?;
         let on_f = self.version.levels[f].overlapping(&table.meta.range);
         Some(Plan {
             from,
@@ -101,24 +92,6 @@ mod tests {
             assert!(by_unused(on_unused, MIB), "1 + 1 past level f");
             assert!(!by_unused(on_unused, 4 * MIB), "1 + 4 past level f");
         }
-    }
-
-    /// What lies in runs is merged with what is below them when that is a few times as much,
-    /// however much of it one table meets.
-    #[test]
-    fn a_bypass_into_a_run_costs_no_more_than_its_share() {
-        let passes = |met: u64| {
-            let tables = [
-                (ABOVE, "met", MIB, 0),
-                (F, "met", PLANNED, 0),
-                (SLOW, "met", met, 1),
-            ];
-            with_picker(tables.to_vec(), PLANNED, |picker| {
-                picker.pick_bypass(ABOVE).is_some()
-            })
-        };
-        // By the ordinary way 1 + 7 and 1 + 14 / 7 at least, of which seven tenths are saved.
-        assert!(passes(14 * MIB), "1 + 1 + 4 past level f");
     }
 
     /// Whether the picker sends what it can of a table of 1 MiB above f past f, which is all of it

@@ -1,10 +1,13 @@
 //! Where what goes past level f lands: in a run, or in a merge with all runs that it meets.
 //!
-//! A crossing takes a small part of the keys, and what it meets on the first slow level in use is
-//! many times as large. Merged at once, each byte that comes down writes all of that anew. So it
-//! is laid down as it is, on a level between that has nothing of its keys: a *run*. Only once the
-//! runs are full there, one job merges all of them with what is below. That is the lazy levelling
-//! of Dostoevsky (Dayan and Idreos, 2018), key range by key range.
+//! Under a load, what comes down is a small part of what it meets on the first slow level in use.
+//! Merged at once, each byte that comes down writes all of that anew. So it is laid down as it is,
+//! on a level between that has nothing of its keys: a *run*. Once the runs are full, jobs merge all
+//! of them with what is below. That is the lazy levelling of Dostoevsky (Dayan and Idreos, 2018),
+//! key range by key range.
+//!
+//! Where levels are in shape, a crossing meets a few times its bytes, and is merged at once: to lie
+//! in a run first would be written once more, and a look more for each scan.
 //!
 //! Where a run has room below it, its tables sink there by an edit. Where none has, what comes down
 //! joins the highest one. So crossings are quick, and what the slow disk has to do for them is done
@@ -18,7 +21,7 @@ use crate::version::TableHandle;
 
 /// What is below the runs may be so many times what they hold. Then they are merged with it, where
 /// that writes least: a byte that comes down has about so many others written anew.
-pub(super) const BELOW_RUNS: u64 = 4;
+const BELOW_RUNS: u64 = 4;
 
 /// Where all runs are taken, what comes down joins the highest one if that holds at most so many
 /// times its bytes there...
@@ -32,8 +35,13 @@ const MERGE_TIMES: u64 = 8;
 pub(super) enum Manner {
     /// It is merged with what it meets.
     Merged,
-    /// It is laid down in a run if there is room for one and merging it would write much.
-    Lazy,
+    /// It is laid down in a run if to merge it would write more than so many times what it brings.
+    Lazy(u64),
+}
+
+impl Manner {
+    /// Of a crossing of one table.
+    pub(super) const CROSSING: Self = Self::Lazy(16);
 }
 
 /// Where the tables of a job go, and what they are merged with.
@@ -89,7 +97,8 @@ impl Picker<'_> {
             between,
             lower,
         };
-        if manner == Manner::Merged || bytes(&merged.lower) <= comes {
+        let is_dear = |times: u64| bytes(&merged.lower) > times.saturating_mul(comes);
+        if !matches!(manner, Manner::Lazy(times) if is_dear(times)) {
             return Some(merged);
         }
         let top = self.met(from + 1, &union(upper.iter())?);
@@ -125,7 +134,7 @@ impl Picker<'_> {
             if top + 1 >= self.targets.runs().end || !has_room || self.running.has_input(table) {
                 return None;
             }
-            let plan = self.plan_as(top, vec![Arc::clone(table)], Manner::Lazy)?;
+            let plan = self.plan_as(top, vec![Arc::clone(table)], Manner::Lazy(1))?;
             self.admit(plan).filter(|plan| plan.is_move)
         })
     }
@@ -193,7 +202,7 @@ mod tests {
     }
 
     fn lazy(tables: &[Drawn]) -> Plan {
-        crossing(tables, Manner::Lazy)
+        crossing(tables, Manner::Lazy(1))
     }
 
     /// The tables that `plan` takes along, by their levels and first keys.
@@ -302,6 +311,20 @@ mod tests {
         let to = |below: u64| lazy(&[(F, "a", MIB, 0), waits, (SLOW, "a", below, 1)]).to;
         assert_eq!(to(2 * MIB), SLOW);
         assert_eq!(to(2 * MIB + 1), F + 2);
+    }
+
+    #[test]
+    fn a_crossing_is_merged_unless_that_is_dear() {
+        let to = |below: u64| {
+            let tables = [(F, "a", MIB, 0), (SLOW, "a", below, 1)];
+            with_picker(tables.to_vec(), PLANNED, |picker| {
+                let mut plans = vec![picker.pick_level(F).unwrap()];
+                plans.push(picker.pick_crossing(|_| true).unwrap().1);
+                plans.iter().map(|plan| plan.to).collect::<Vec<_>>()
+            })
+        };
+        assert_eq!(to(16 * MIB), [SLOW; 2]);
+        assert_eq!(to(16 * MIB + 1), [SLOW - 1; 2]);
     }
 
     /// Else deletes would lie in runs, and what they hide would stay.
