@@ -114,10 +114,16 @@ impl Picker<'_> {
         if level == 0 {
             return self.l0().len() as f64 / self.l0_trigger as f64;
         }
-        if level == self.targets.runs().start && self.targets.runs().contains(&level) {
-            // The highest run is to have room for what comes down next.
+        let runs = self.targets.runs();
+        if runs.contains(&level) {
+            // The highest one stands for all, and is to have room for what comes down next.
             let sinks = f64::from(u8::from(!here.tables.is_empty()));
-            return self.fullness_of_runs().max(sinks);
+            let is_highest = level == runs.start;
+            return if is_highest {
+                self.fullness_of_runs().max(sinks)
+            } else {
+                0.0
+            };
         }
         match self.targets.bytes[level] {
             0 if here.bytes > 0 => 1.01,

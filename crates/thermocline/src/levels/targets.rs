@@ -35,7 +35,7 @@ pub(crate) struct FastRoom {
 /// of about the ratio at most. Levels above the first one that is worth having stay empty.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct LevelTargets {
-    /// In bytes; 0 for L0 and unused levels, `u64::MAX` for runs and for the last.
+    /// In bytes; 0 for L0, runs and unused levels, `u64::MAX` for the last.
     pub(crate) bytes: [u64; MAX_LEVELS],
     /// The level that L0 is compacted into.
     base: usize,
@@ -157,8 +157,6 @@ impl LevelTargets {
             *level = size as u64;
         }
         bytes[LAST] = u64::MAX;
-        // A run is merged when there is no room for another, however much it holds.
-        bytes[last_fast + 1..LAST + 1 - count].fill(u64::MAX);
         Self {
             bytes,
             base: 1,
@@ -215,7 +213,9 @@ impl LevelTargets {
         } else {
             0
         };
-        let below = (1..LAST).map(|l| version.levels[l].bytes.saturating_sub(self.bytes[l]));
+        // Runs are to hold what they hold.
+        let levels = (1..LAST).filter(|level| !self.runs().contains(level));
+        let below = levels.map(|l| version.levels[l].bytes.saturating_sub(self.bytes[l]));
         from_l0 + below.sum::<u64>()
     }
 }
