@@ -306,7 +306,7 @@ impl Engine {
         self.commit
             .active_bytes
             .fetch_add(inserted + unowned, Ordering::Relaxed);
-        if self.keyspaces.tally.frozen() >= self.max_immutables() {
+        if !self.has_room_to_freeze() {
             self.update_memtable_pressure();
         }
         point!(self.points, "commit.published")?;

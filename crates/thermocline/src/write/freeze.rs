@@ -10,22 +10,49 @@ use crate::sync::{Arc, MutexGuard};
 
 impl Engine {
     /// When all memtables together are over the limit, freezes those that keep too much of the log,
-    /// and then the largest.
+    /// and then the largest until half of the limit is left.
     pub(crate) fn freeze_if_full(&self, log: &mut Log) -> Result<()> {
         let full = self.commit.active_bytes.load(Ordering::Relaxed) >= self.sizes.memtable_size;
-        let has_room = || self.keyspaces.tally.frozen() < self.max_immutables();
-        if !full || self.commit.freezes_held() || !has_room() {
+        if !full || self.commit.freezes_held() || !self.has_room_to_freeze() {
             return Ok(());
         }
         self.freeze_what_keeps_the_log(log)?;
-        if !has_room() {
+        if !self.has_room_to_freeze() {
             return Ok(());
         }
-        let largest = self
-            .all_trees()
-            .into_iter()
-            .max_by_key(|tree| tree.peek().active.bytes());
-        largest.map_or(Ok(()), |tree| self.freeze(log, &tree))
+        self.freeze_largest(log)
+    }
+
+    /// Freezes the largest memtables, until what is left is half of the limit at most. Where many
+    /// keyspaces are written to, the largest one holds little, and each freeze has its price: a
+    /// segment, and a look at all keyspaces.
+    fn freeze_largest(&self, log: &mut Log) -> Result<()> {
+        let sizes = self.all_trees().into_iter();
+        let mut sizes: Vec<_> = sizes
+            .map(|tree| (tree.peek().active.bytes(), tree))
+            .collect();
+        sizes.sort_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
+        let mut left = self.commit.active_bytes.load(Ordering::Relaxed);
+        let is_needed = |(bytes, _): &(u64, _)| {
+            let is_needed = left > self.sizes.memtable_size / 2;
+            left = left.saturating_sub(*bytes);
+            is_needed
+        };
+        let largest: Vec<_> = sizes.into_iter().take_while(is_needed).collect();
+        let largest = largest.iter().map(|(_, tree)| tree);
+        self.freeze_each(log, largest)
+    }
+
+    /// Freezes the active memtables of `trees`.
+    fn freeze_each<'a>(
+        &self,
+        log: &mut Log,
+        mut trees: impl Iterator<Item = &'a Arc<Tree>>,
+    ) -> Result<()> {
+        let frozen = trees.try_for_each(|tree| self.freeze_one(log, tree));
+        // Once: it looks at every keyspace, and writers wait.
+        self.update_pressure();
+        frozen
     }
 
     /// Freezes memtables whose records keep more of the log than there is room planned for (I8),
@@ -42,13 +69,11 @@ impl Engine {
         let mut keep: Vec<_> = trees.filter(is_idle).filter_map(oldest).collect();
         keep.retain(|(seq, _)| *seq <= through);
         keep.sort_unstable_by_key(|(seq, _)| *seq);
-        for (_, tree) in keep {
-            if self.keyspaces.tally.frozen() >= self.max_immutables() {
-                break;
-            }
-            self.freeze(log, &tree)?;
+        if keep.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        let trees = keep.iter().map(|(_, tree)| tree);
+        self.freeze_each(log, trees.take_while(|_| self.has_room_to_freeze()))
     }
 
     /// Ends the current segment of the log if nobody will flush some of its records, so that the
@@ -85,11 +110,7 @@ impl Engine {
     /// As [`Engine::freeze_all`]; runs `then` before any other memtable can freeze.
     pub(crate) fn freeze_all_then(&self, then: impl FnOnce()) -> Result<SeqNo> {
         let mut log = self.lock_unheld_log()?;
-        for tree in self.all_trees() {
-            self.freeze_one(&mut log, &tree)?;
-        }
-        // Once: it looks at every keyspace, and writers wait.
-        self.update_pressure();
+        self.freeze_each(&mut log, self.all_trees().iter())?;
         then();
         Ok(log.last_seq)
     }
@@ -113,9 +134,7 @@ impl Engine {
     /// Freezes the active memtable of `tree` and ends the log segment that its newest records are
     /// in (I10: the caller holds the log).
     pub(crate) fn freeze(&self, log: &mut Log, tree: &Arc<Tree>) -> Result<()> {
-        self.freeze_one(log, tree)?;
-        self.update_pressure();
-        Ok(())
+        self.freeze_each(log, std::iter::once(tree))
     }
 
     /// As [`Engine::freeze`], without a look at how far behind the store is.

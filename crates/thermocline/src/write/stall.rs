@@ -354,15 +354,14 @@ impl Engine {
         let active = self.commit.active_bytes.load(Ordering::Relaxed);
         let memtable = self.sizes.memtable_size;
         let held = self.commit.freezes_held();
-        if active >= memtable
-            && (self.keyspaces.tally.frozen() >= self.max_immutables()
-                || held && active >= 2 * memtable)
-        {
+        if active >= memtable && (!self.has_room_to_freeze() || held && active >= 2 * memtable) {
             return Some(Reason::Memtables);
         }
         // One batch that is larger than a memtable may come on top of the others' part of the
         // budget, but no second one (I8).
-        if self.is_large(bytes) && active + self.frozen_bytes() > MEMTABLES * memtable {
+        if self.is_large(bytes)
+            && active + self.keyspaces.tally.frozen_bytes() > MEMTABLES * memtable
+        {
             return Some(Reason::Memtables);
         }
         if self.keyspaces.tally.full() > 0 {
@@ -374,15 +373,6 @@ impl Engine {
     /// Whether a batch of `bytes` is a memtable by itself.
     fn is_large(&self, bytes: u64) -> bool {
         bytes > self.sizes.memtable_size
-    }
-
-    fn frozen_bytes(&self) -> u64 {
-        if self.keyspaces.tally.frozen() == 0 {
-            return 0;
-        }
-        let trees = self.all_trees();
-        let frozen = trees.iter().flat_map(|tree| tree.pin().immutables.clone());
-        frozen.map(|memtable| memtable.bytes()).sum()
     }
 
     /// What must be free for a write of `bytes`: a memtable's worth more, for the other writers and
@@ -419,7 +409,7 @@ impl Engine {
 
     /// The last memtable in the budget fills while the others still wait for their flush.
     fn memtable_pressure(&self) -> f64 {
-        if self.keyspaces.tally.frozen() < self.max_immutables() {
+        if self.has_room_to_freeze() {
             return 0.0;
         }
         let active = self.commit.active_bytes.load(Ordering::Relaxed);
