@@ -24,6 +24,11 @@ const DUE: Round = |tree, rooms, engine, state| {
 const TIDYING: Round = Tree::tidying;
 
 impl Engine {
+    /// The part of the memory budget that is the memtables', in bytes.
+    pub(crate) fn memory_of_memtables(&self) -> u64 {
+        MEMTABLES * self.sizes.memtable_size
+    }
+
     /// Whether the memory budget allows one more memtable's worth to freeze, beside the active ones
     /// (I8).
     pub(crate) fn has_room_to_freeze(&self) -> bool {

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use crate::engine::{Engine, Tree, Work};
 use crate::error::{Error, Result};
-use crate::options::MEMTABLES;
 use crate::points::point;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Arc, Mutex};
@@ -352,15 +351,16 @@ impl Engine {
     /// Why a writer of `bytes` may not go on at all now, if so.
     pub(crate) fn must_stop(&self, bytes: u64) -> Option<Reason> {
         let active = self.commit.active_bytes.load(Ordering::Relaxed);
-        let memtable = self.sizes.memtable_size;
+        let limit = self.active_limit();
+        let most_held = limit + self.sizes.memtable_size;
         let held = self.commit.freezes_held();
-        if active >= memtable && (!self.has_room_to_freeze() || held && active >= 2 * memtable) {
+        if active >= limit && (!self.has_room_to_freeze() || held && active >= most_held) {
             return Some(Reason::Memtables);
         }
         // One batch that is larger than a memtable may come on top of the others' part of the
         // budget, but no second one (I8).
         if self.is_large(bytes)
-            && active + self.keyspaces.tally.frozen_bytes() > MEMTABLES * memtable
+            && active + self.keyspaces.tally.frozen_bytes() > self.memtable_memory()
         {
             return Some(Reason::Memtables);
         }
@@ -413,7 +413,8 @@ impl Engine {
             return 0.0;
         }
         let active = self.commit.active_bytes.load(Ordering::Relaxed);
-        ramp(active as f64, 0.0, 1.25 * self.sizes.memtable_size as f64)
+        let (memtable, limit) = (self.sizes.memtable_size as f64, self.active_limit() as f64);
+        ramp(active as f64, limit - memtable, limit + memtable / 4.0)
     }
 
     fn l0_pressure(&self) -> f64 {
