@@ -22,6 +22,7 @@ use crate::engine::{
 use crate::error::{Error, Result};
 use crate::ids::KeyspaceId;
 use crate::key::{Kind, SeqNo};
+use crate::levels::FlushQueue;
 use crate::metrics::CpuTimes;
 use crate::options::{Options, Resolved, dir_conflict};
 use crate::placement::Targeting;
@@ -294,7 +295,10 @@ impl Parts<'_> {
             keyspaces: Keyspaces {
                 trees: ArcSwap::from_pointee(BTreeMap::new()),
                 dropped: Mutex::default(),
-                tally: Arc::new(Tally::new(request.options.l0_stop)),
+                tally: Arc::new(Tally::new(
+                    request.options.l0_stop,
+                    self.sizes.memtable_size,
+                )),
             },
             commit: Commit::new(wal, last_seq),
             ingestions: Default::default(),
@@ -309,6 +313,7 @@ impl Parts<'_> {
                 next: next_file,
             },
             background: Background::new(request.reads_only),
+            flushes: FlushQueue::default(),
             stall: Default::default(),
             refusals: Default::default(),
             target: Targeting::open(&request.options, self.shape.target.take()),

@@ -7,6 +7,7 @@ mod freeze;
 mod gathering;
 mod group;
 mod ingest;
+mod limit;
 mod refusals;
 mod stall;
 

@@ -165,6 +165,7 @@ impl PlacementPolicy for HotRap {
     }
 
     fn forget(&self, keyspace: KeyspaceId) {
+        self.end_turn(keyspace);
         self.ralt.forget(keyspace);
     }
 
