@@ -82,7 +82,7 @@ fn names_that_a_failed_sync_has_lost_are_told_durable_by_nobody() {
         let _ = db.close();
         drop(db);
         if trial.disk.triggered() == 0 {
-            assert!(nth > 3, "a flush and a closing sync more names than that");
+            assert!(nth > 4, "a flush and a closing sync more names than that");
             break;
         }
         // The system did not go down. Until it does, it still shows all names.

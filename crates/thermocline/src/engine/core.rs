@@ -15,7 +15,6 @@ use crate::error::{Error, Result};
 use crate::executor::Executor;
 use crate::ids::{FileId, KeyspaceId};
 use crate::key::SeqNo;
-use crate::levels::FlushQueue;
 use crate::metrics::CpuTimes;
 use crate::options::{Options, Resolved};
 use crate::placement::{PlacementPolicy, Targeting};
@@ -53,8 +52,6 @@ pub(crate) struct Engine {
     pub(crate) snapshots: Snapshots,
     pub(crate) files: Files,
     pub(crate) background: Background,
-    /// Keyspaces whose memtables wait for their flush.
-    pub(crate) flushes: FlushQueue,
     pub(crate) stall: Stall,
     pub(crate) refusals: Refusals,
     /// Who decides where records live.

@@ -24,24 +24,22 @@ const DUE: Round = |tree, rooms, engine, state| {
 const TIDYING: Round = Tree::tidying;
 
 impl Engine {
-    /// The part of the memory budget that is the memtables', in bytes.
-    pub(crate) fn memory_of_memtables(&self) -> u64 {
-        MEMTABLES * self.sizes.memtable_size
-    }
-
-    /// Whether the memory budget allows one more memtable's worth to freeze, beside the active ones
-    /// (I8).
-    pub(crate) fn has_room_to_freeze(&self) -> bool {
-        let beside = (MEMTABLES - 2) * self.sizes.memtable_size;
-        self.keyspaces.tally.frozen_share() <= beside
+    /// Frozen memtables that the memory budget allows (I8).
+    pub(crate) fn max_immutables(&self) -> usize {
+        MEMTABLES as usize - 1
     }
 
     /// Queues a flush of `tree`, unless one is queued or nothing waits.
-    pub(crate) fn schedule_flush(&self, tree: &Arc<Tree>) {
+    pub(crate) fn schedule_flush(self: &Engine, tree: &Arc<Tree>) {
         let Some(engine) = self.me() else { return };
-        if !self.background.writes_nothing() && self.flushes.enter(tree) {
-            self.spawn(Lane::Flush, Activity::Flush, FlushJob::new(engine));
+        let mut state = tree.state.lock();
+        if state.flushing || tree.peek().immutables.is_empty() || self.background.writes_nothing() {
+            return;
         }
+        state.flushing = true;
+        drop(state);
+        let job = FlushJob::new(engine, Arc::clone(tree));
+        self.spawn(Lane::Flush, Activity::Flush, job);
     }
 
     /// Queues every flush that waits and every compaction that can start.

@@ -9,9 +9,7 @@ use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 #[derive(Debug)]
 pub(crate) struct Tally {
     l0_stop: usize,
-    memtable_size: u64,
-    frozen_bytes: AtomicU64,
-    frozen_share: AtomicU64,
+    frozen: AtomicUsize,
     full: AtomicUsize,
     /// The memtables that count in it hold it, too.
     retired: Arc<AtomicU64>,
@@ -19,26 +17,18 @@ pub(crate) struct Tally {
 
 impl Tally {
     /// Counts nothing yet. A keyspace's L0 is full at `l0_stop` tables.
-    pub(crate) fn new(l0_stop: usize, memtable_size: u64) -> Self {
+    pub(crate) fn new(l0_stop: usize) -> Self {
         Self {
             l0_stop,
-            memtable_size,
-            frozen_bytes: AtomicU64::new(0),
-            frozen_share: AtomicU64::new(0),
+            frozen: AtomicUsize::new(0),
             full: AtomicUsize::new(0),
             retired: Arc::new(AtomicU64::new(0)),
         }
     }
 
-    /// Bytes of the frozen memtables that wait for their flush.
-    pub(crate) fn frozen_bytes(&self) -> u64 {
-        self.frozen_bytes.load(Ordering::Relaxed)
-    }
-
-    /// What of the memory budget they take, in bytes: a memtable that one large batch has filled
-    /// beyond its size takes no more than any other.
-    pub(crate) fn frozen_share(&self) -> u64 {
-        self.frozen_share.load(Ordering::Relaxed)
+    /// Frozen memtables that wait for their flush.
+    pub(crate) fn frozen(&self) -> usize {
+        self.frozen.load(Ordering::Relaxed)
     }
 
     /// Keyspaces whose L0 is full.
@@ -57,21 +47,13 @@ impl Tally {
     pub(crate) fn count(&self, before: Option<&Superversion>, after: &Superversion) {
         let of = |superversion: &Superversion| {
             let tables = superversion.version.levels[0].tables.len();
-            usize::from(tables >= self.l0_stop)
-        };
-        // In one step: the sum wraps to the right value.
-        let change = of(after).wrapping_sub(before.map_or(0, of));
-        self.full.fetch_add(change, Ordering::Relaxed);
-        // Frozen memtables take no more records, so each counts for as much as it did before.
-        let of = |superversion: &Superversion| {
-            let bytes = superversion.immutables.iter().map(|frozen| frozen.bytes());
-            bytes.fold([0; 2], |[all, share], bytes| {
-                [all + bytes, share + bytes.min(self.memtable_size)]
-            })
+            let is_full = usize::from(tables >= self.l0_stop);
+            [superversion.immutables.len(), is_full]
         };
         let (was, is) = (before.map_or([0; 2], of), of(after));
-        let counters = [&self.frozen_bytes, &self.frozen_share].into_iter();
+        let counters = [&self.frozen, &self.full].into_iter();
         for (counter, (was, is)) in counters.zip(was.into_iter().zip(is)) {
+            // In one step: the sum wraps to the right value.
             counter.fetch_add(is.wrapping_sub(was), Ordering::Relaxed);
         }
         if let Some(before) = before
@@ -88,22 +70,24 @@ mod tests {
     use crate::options::Options;
     use crate::testing::scene::{self, Scene, everything};
 
-    /// Frozen memtables and full keyspaces, by a look at each keyspace. The tally has to say the
-    /// same of their bytes.
-    fn counted(scene: &Scene) -> (usize, usize) {
+    /// What a look at each keyspace gives.
+    fn looked_at(scene: &Scene) -> (usize, usize) {
         let engine = scene.engine();
-        let (mut frozen, mut full) = (Vec::new(), 0);
+        let (mut frozen, mut full) = (0, 0);
         for tree in engine.all_trees() {
             let pinned = tree.pin();
-            frozen.extend(pinned.immutables.iter().map(|memtable| memtable.bytes()));
+            frozen += pinned.immutables.len();
             full += usize::from(pinned.version.levels[0].tables.len() >= engine.options.l0_stop);
         }
-        let size = engine.sizes.memtable_size;
-        let share = frozen.iter().map(|bytes| size.min(*bytes)).sum::<u64>();
-        let tally = &engine.keyspaces.tally;
-        assert_eq!(tally.frozen_bytes(), frozen.iter().sum::<u64>());
-        assert_eq!((tally.frozen_share(), tally.full()), (share, full));
-        (frozen.len(), full)
+        (frozen, full)
+    }
+
+    fn counted(scene: &Scene) -> (usize, usize) {
+        let engine = scene.engine();
+        (
+            engine.keyspaces.tally.frozen(),
+            engine.keyspaces.tally.full(),
+        )
     }
 
     fn options() -> Options {
@@ -116,7 +100,10 @@ mod tests {
     fn the_counts_are_what_a_look_at_each_keyspace_gives() {
         let scene = Scene::with(options());
         let other = scene.db.create_keyspace("other").unwrap();
-        let is = |expected| assert_eq!(counted(&scene), expected);
+        let is = |expected| {
+            assert_eq!(counted(&scene), expected);
+            assert_eq!(looked_at(&scene), expected);
+        };
         is((0, 0));
         scene.put("key", "1");
         scene.db.flush().unwrap();
@@ -151,5 +138,6 @@ mod tests {
         }
         let scene = scene.reopen(options());
         assert_eq!(counted(&scene), (0, 1));
+        assert_eq!(looked_at(&scene), (0, 1));
     }
 }

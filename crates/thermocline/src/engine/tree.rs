@@ -227,9 +227,7 @@ impl Tree {
         };
         let taken = self.placed.install(what, &now.waiting, publish);
         state.past.push(&now.version, engine.clock.now());
-        // The edit may be of other keyspaces, too.
-        let flushed = edit.flushed_through.iter();
-        for &(_, through) in flushed.filter(|(id, _)| *id == self.id) {
+        for &(_, through) in &edit.flushed_through {
             state.flushed_through = state.flushed_through.max(through);
         }
         taken

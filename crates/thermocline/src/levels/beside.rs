@@ -40,30 +40,13 @@ impl Beside {
     pub(super) fn wait(self) -> Result<()> {
         match self {
             Self::Done => Ok(()),
-            Self::Runs(work) => work.wait().unwrap_or_else(panicked),
+            Self::Runs(work) => work.wait().unwrap_or_else(|| {
+                Err(Error::Poisoned {
+                    cause: "work beside a flush panicked".into(),
+                })
+            }),
         }
     }
-}
-
-/// Does all of `works`, beside each other if they wait for a device. Returns what each came to, in
-/// their order.
-pub(super) fn all_beside<T: Send + 'static>(
-    wait_for_a_device: bool,
-    works: Vec<impl FnOnce() -> Result<T> + Send + 'static>,
-) -> Vec<Result<T>> {
-    if !wait_for_a_device || works.len() < 2 {
-        return works.into_iter().map(|work| work()).collect();
-    }
-    let begun: Vec<_> = works.into_iter().map(Background::begin).collect();
-    let ended = begun.into_iter().map(Background::wait);
-    ended.map(|ended| ended.unwrap_or_else(panicked)).collect()
-}
-
-/// What work comes to whose helper panicked.
-fn panicked<T>() -> Result<T> {
-    Err(Error::Poisoned {
-        cause: "work beside a flush panicked".into(),
-    })
 }
 
 #[cfg(test)]

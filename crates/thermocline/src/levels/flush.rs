@@ -1,11 +1,11 @@
-//! Flush: frozen memtables become tables of L0, those of several keyspaces by one edit.
+//! Flush: a frozen memtable becomes a table of L0.
 
-use super::beside::{Beside, all_beside};
-use super::flush_queue::Due;
+use super::beside::Beside;
 use super::{Origin, Pass, Sink, Upper, VersionFilter, Watch};
-use crate::engine::{Engine, Work};
+use crate::engine::{Engine, Tree, Work};
 use crate::error::{Error, Result};
 use crate::executor::{Job, Step};
+use crate::memtable::Memtable;
 use crate::metrics::Purpose;
 use crate::placement::{Installed, NoChoice};
 use crate::points::point;
@@ -13,35 +13,39 @@ use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
 use crate::table::{ScanOptions, TableHeat, TableMeta};
 use crate::tier::Reservation;
+use crate::version::AfterRemoval;
 use crate::version::edit::VersionEdit;
-use crate::version::{AfterRemoval, TableHandle};
 
-/// Flushes the memtables that wait, those of each keyspace in freeze order (I2): several keyspaces'
-/// a step.
+/// Flushes the memtables of one keyspace in freeze order (I2), one a step.
 #[derive(Debug)]
 pub(crate) struct FlushJob {
     engine: Arc<Engine>,
-    /// What is in its hands.
-    group: Vec<Due>,
+    tree: Arc<Tree>,
     /// What follows the flush before, and is done beside the next.
     behind: Option<Beside>,
-    /// Set once it has left the queue to another job.
+    /// Set once this job has given up the flag: from then on it is another job's.
     has_ended: bool,
 }
 
 impl FlushJob {
-    pub(crate) fn new(engine: Arc<Engine>) -> Self {
+    pub(crate) fn new(engine: Arc<Engine>, tree: Arc<Tree>) -> Self {
         Self {
             engine,
-            group: Vec::new(),
+            tree,
             behind: None,
             has_ended: false,
         }
     }
 
-    /// Flushes what it holds, and waits for what follows the flush before.
-    fn flush(&mut self) -> Result<()> {
-        let flushed = self.engine.flush_memtables(&self.group);
+    /// Whether `memtable` is still the one to be flushed.
+    fn is_oldest(&self, memtable: &Arc<Memtable>) -> bool {
+        let oldest = self.tree.pin().immutables.last().cloned();
+        oldest.is_some_and(|oldest| Arc::ptr_eq(&oldest, memtable))
+    }
+
+    /// Flushes `memtable`, and waits for what follows the flush before.
+    fn flush(&mut self, memtable: &Arc<Memtable>) -> Result<()> {
+        let flushed = self.engine.flush_memtable(&self.tree, memtable);
         let followed = self.wait_behind();
         // Of two failures one is told; that writing has ended (I9) must not be the other.
         if let Err(error) = &followed {
@@ -58,96 +62,74 @@ impl FlushJob {
         self.behind.take().map_or(Ok(()), Beside::wait)
     }
 
-    /// Gives back what it holds: what is not flushed waits again.
-    fn give_back(&mut self) {
-        // The last comes back first, so that they keep their order.
-        for due in self.group.drain(..).rev() {
-            self.engine.flushes.give_back(due.tree);
-        }
-    }
-
-    /// Leaves the queue to another job, with nothing in it.
+    /// Lets another job have the flag.
     fn end(&mut self) {
         if !self.has_ended {
             self.has_ended = true;
-            self.engine.flushes.give_up(&self.group);
-            self.group.clear();
+            self.tree.state.lock().flushing = false;
         }
-    }
-
-    /// Does what is left once nothing waits.
-    fn finish(&mut self) -> Step {
-        if let Err(error) = self.wait_behind() {
-            self.engine.after_change();
-            self.engine.background.note(Work::Flush, &error);
-        }
-        if !self.engine.flushes.end_if_empty() {
-            return Step::Again;
-        }
-        self.has_ended = true;
-        self.engine.executor.notify();
-        Step::Done
     }
 }
 
 impl Job for FlushJob {
     fn step(&mut self) -> Step {
-        self.group = self.engine.flushes.take(self.engine.sizes.memtable_size);
-        if self.group.is_empty() {
-            return self.finish();
-        }
-        let seen = self.engine.background.compactions.look();
-        let given_up = self.engine.fast().copies_given_up();
-        let trims = self.behind.as_ref().is_some_and(Beside::is_under_way);
-        let flushed = self.flush();
-        if flushed.is_err() && !self.group.iter().all(Due::waits) {
-            // What failed came after the tables: L0 has them, and may have work for compactions.
-            self.engine.after_change();
-        }
-        match flushed {
-            Ok(()) => {
-                self.engine.background.clear(Work::Flush);
-                self.give_back();
+        let oldest = self.tree.pin().immutables.last().cloned();
+        if let Some(memtable) = oldest {
+            let seen = self.engine.background.compactions.look();
+            let given_up = self.engine.fast().copies_given_up();
+            let trims = self.behind.as_ref().is_some_and(Beside::is_under_way);
+            let flushed = self.flush(&memtable);
+            if flushed.is_err() && !self.is_oldest(&memtable) {
+                // What failed came after the table: L0 has the table, and may have work for
+                // compactions.
                 self.engine.after_change();
-                self.engine.placement.room_was_made(&self.engine);
-                return Step::Again;
             }
-            // Copies took the device's room, and are gone now. Or the log did, and has been
-            // trimmed meanwhile.
-            Err(error)
-                if error.is_no_space()
-                    && (trims || self.engine.fast().copies_given_up() != given_up) =>
-            {
-                self.give_back();
-                return Step::Again;
-            }
-            // Not a failure: a compaction is making room, and queues these flushes again when it
-            // ends. If a compaction has failed, this does not count: the two might try for ever.
-            Err(error) if error.is_no_space() && self.engine.may_make_room(seen) => {
-                self.end();
-                // A compaction that ended between the look and the release of the flags found them
-                // set.
-                if !self.engine.is_compacting() {
-                    self.engine.schedule_flushes();
-                }
-            }
-            Err(error) => {
-                // Why a compaction cannot make room says more than that there is none.
-                let failed = self.engine.background.failure(Work::Compaction);
-                let cause = failed.filter(|_| error.is_no_space() && self.engine.makes_room(seen));
-                let error = cause.unwrap_or(error);
-                self.engine.background.note(Work::Flush, &error);
-                if let Err(error) = self.wait_behind() {
+            match flushed {
+                Ok(()) => {
+                    self.engine.background.clear(Work::Flush);
                     self.engine.after_change();
+                    self.engine.placement.room_was_made(&self.engine);
+                    return Step::Again;
+                }
+                // Copies took the device's room, and are gone now. Or the log did, and has been
+                // trimmed meanwhile.
+                Err(error)
+                    if error.is_no_space()
+                        && (trims || self.engine.fast().copies_given_up() != given_up) =>
+                {
+                    return Step::Again;
+                }
+                // Not a failure: a compaction is making room, and queues this flush again when it
+                // ends. If a compaction has failed, this does not count: the two might try for
+                // ever.
+                Err(error) if error.is_no_space() && self.engine.may_make_room(seen) => {
+                    self.end();
+                    // A compaction that ended between the look and the release of the flag found it
+                    // set.
+                    if !self.engine.is_compacting() {
+                        self.engine.schedule_flush(&self.tree);
+                    }
+                    self.engine.executor.notify();
+                    return Step::Done;
+                }
+                Err(error) => {
+                    // Why a compaction cannot make room says more than that there is none.
+                    let failed = self.engine.background.failure(Work::Compaction);
+                    let cause =
+                        failed.filter(|_| error.is_no_space() && self.engine.makes_room(seen));
+                    let error = cause.unwrap_or(error);
                     self.engine.background.note(Work::Flush, &error);
                 }
-                self.end();
-                // A memtable that froze between the look and the release of the flags found them
-                // set.
-                if self.engine.background.failure(Work::Flush).is_none() {
-                    self.engine.schedule_flushes();
-                }
             }
+        }
+        if let Err(error) = self.wait_behind() {
+            self.engine.after_change();
+            self.engine.background.note(Work::Flush, &error);
+        }
+        self.end();
+        // A memtable that froze between the look and the release of the flag found it set.
+        if self.engine.background.failure(Work::Flush).is_none() {
+            self.engine.schedule_flush(&self.tree);
         }
         self.engine.executor.notify();
         Step::Done
@@ -156,81 +138,61 @@ impl Job for FlushJob {
 
 impl Drop for FlushJob {
     fn drop(&mut self) {
-        // A job dropped by a shutdown must not leave the flags set.
+        // A job dropped by a shutdown must not leave the flag set.
         self.end();
     }
 }
 
-/// What a group of flushes has written.
+/// What a flush has written.
 #[derive(Default)]
-struct Written {
-    flushed: Vec<Flushed>,
-    /// Why none of it can be installed.
-    failure: Option<Error>,
-}
-
-impl Written {
-    fn tables(&self) -> Vec<TableMeta> {
-        let tables = self
-            .flushed
-            .iter()
-            .flat_map(|flushed| flushed.table.clone());
-        tables.collect()
-    }
-}
-
-/// A memtable that is written.
 struct Flushed {
-    due: Due,
-    /// None if nobody sees anything of it.
     table: Option<TableMeta>,
-    /// Held until the table is installed: until then it counts as in flight.
-    _space: Vec<Reservation>,
 }
 
-/// The table that a pass has written.
-struct Table(Option<TableMeta>);
-
-impl Watch for Table {
+impl Watch for Flushed {
     /// L0 is never the bottom: tombstones stay.
     fn is_bottom(&self, _key: &[u8]) -> bool {
         false
     }
 
     fn written(&mut self, table: TableMeta, _output: usize) -> Result<()> {
-        self.0 = Some(table);
+        self.table = Some(table);
         Ok(())
     }
 }
 
 impl Engine {
-    /// Flushes the memtables of `group`, each of another keyspace. Those for which there is no room
-    /// are left, unless that is all of them.
-    fn flush_memtables(&self, group: &[Due]) -> Result<()> {
+    fn flush_memtable(&self, tree: &Arc<Tree>, memtable: &Arc<Memtable>) -> Result<()> {
         self.background.check_writable()?;
         point!(self.points, "flush.start")?;
-        let log = self.commit.log_sync.clone();
-        let seq = group.iter().map(|due| due.memtable.last_seq()).max();
+        let (log, seq) = (self.commit.log_sync.clone(), memtable.last_seq());
         let waits = log.waits_for_a_device();
-        let synced = Beside::begin(waits, move || log.sync_through(seq.unwrap_or(0)))?;
-        let written = self.write_l0_tables(group);
+        let synced = Beside::begin(waits, move || log.sync_through(seq))?;
+        let written = self
+            .reserve_for_flush(memtable.table_len())
+            .and_then(|space| self.write_l0_table(tree, memtable, space));
         // I5: what the edit will call flushed must not be ahead of the log of other keyspaces.
-        let synced = synced.wait();
-        let tables = written.tables();
-        if let Some(error) = &written.failure {
-            // Of two failures one is told; that writing has ended (I9) must not be the other.
-            self.background.note_poison(error);
-        }
-        if let Some(error) = synced.err().or(written.failure) {
-            self.discard_outputs(&tables, &error);
+        let (table, _space) = match (synced.wait(), written) {
+            (Ok(()), written) => written?,
+            (Err(error), written) => {
+                let table = written.ok().and_then(|(table, _)| table);
+                self.discard_outputs(table.as_slice(), &error);
+                return Err(error);
+            }
+        };
+        point!(self.points, "flush.written")?;
+        let edit = VersionEdit {
+            added: table.iter().cloned().collect(),
+            flushed_through: vec![(tree.id, memtable.last_seq())],
+            next_file: Some(self.files.next.load(Ordering::Relaxed)),
+            last_seq: Some(memtable.last_seq()),
+            ..VersionEdit::default()
+        };
+        if let Err(error) = self.install_flush(tree, memtable, &edit) {
+            self.discard_outputs(&edit.added, &error);
             return Err(error);
         }
-        let installed = point!(self.points, "flush.written")
-            .and_then(|()| self.install_flushed(&written.flushed));
-        if let Err(error) = installed {
-            self.discard_outputs(&tables, &error);
-            return Err(error);
-        }
+        self.stats.count_flush();
         point!(self.points, "flush.installed")
     }
 
@@ -242,57 +204,28 @@ impl Engine {
         self.roll_manifest()
     }
 
-    /// Makes the tables of `flushed` part of their keyspaces, by one edit.
-    ///
-    /// # Errors
-    /// If there are any, the edit is not in force.
-    fn install_flushed(&self, flushed: &[Flushed]) -> Result<()> {
+    fn install_flush(
+        &self,
+        tree: &Arc<Tree>,
+        memtable: &Arc<Memtable>,
+        edit: &VersionEdit,
+    ) -> Result<()> {
         let now = self.clock.now();
-        let waits = self.commit.log_sync.waits_for_a_device();
-        let tables = flushed.iter().flat_map(|flushed| flushed.table.clone());
-        let opens = tables.filter_map(|meta| {
-            let engine = self.me()?;
-            Some(move || engine.open_table(meta, TableHeat::flushed(now)))
-        });
-        let opened = all_beside(waits, opens.collect());
-        let mut opened = opened.into_iter().collect::<Result<Vec<_>>>()?;
+        let open = |meta: &TableMeta| self.open_table(meta.clone(), TableHeat::flushed(now));
+        let tables = edit.added.iter().map(open);
+        let tables = tables.collect::<Result<Vec<_>>>()?;
         point!(self.points, "flush.before_edit")?;
-        // Before any reader can miss the memtables: see `read/cached`.
-        for Flushed { due, .. } in flushed {
-            self.refresh_cached(&due.tree, &due.memtable);
-        }
+        // Before any reader can miss the memtable: see `read/cached`.
+        self.refresh_cached(tree, memtable);
         point!(self.points, "flush.refreshed")?;
         let mut manifest = self.files.manifest.lock();
-        let is_there = |flushed: &&Flushed| self.check_not_dropped(&flushed.due.tree).is_ok();
-        let (there, gone): (Vec<_>, Vec<_>) = flushed.iter().partition(is_there);
-        let through = there.iter().map(|f| f.due.memtable.last_seq()).max();
-        if let Some(through) = through {
-            let seqs = there
-                .iter()
-                .map(|f| (f.due.tree.id, f.due.memtable.last_seq()));
-            let edit = VersionEdit {
-                added: there.iter().flat_map(|f| f.table.clone()).collect(),
-                flushed_through: seqs.collect(),
-                next_file: Some(self.files.next.load(Ordering::Relaxed)),
-                last_seq: Some(through),
-                ..VersionEdit::default()
-            };
-            manifest.append(&edit)?;
-            for Flushed { due, .. } in &there {
-                let is_own = |table: &mut Arc<TableHandle>| table.meta.keyspace == due.tree.id;
-                let own = opened.extract_if(.., is_own).collect();
-                let mut state = due.tree.state.lock();
-                let what = Installed::Flush(&due.memtable);
-                due.tree.install(self, &mut state, &edit, own, what);
-                self.stats.count_flush();
-            }
-            self.sequence
-                .log_floor
-                .fetch_max(through, Ordering::Release);
-        }
-        drop(manifest);
-        let gone: Vec<_> = gone.iter().flat_map(|f| f.table.clone()).collect();
-        self.discard_outputs(&gone, &Error::Closed);
+        self.check_not_dropped(tree)?;
+        manifest.append(edit)?;
+        let mut state = tree.state.lock();
+        tree.install(self, &mut state, edit, tables, Installed::Flush(memtable));
+        self.sequence
+            .log_floor
+            .fetch_max(memtable.last_seq(), Ordering::Release);
         Ok(())
     }
 
@@ -321,51 +254,13 @@ impl Engine {
         }
     }
 
-    /// Writes the tables of `group`; they and their names are durable then (I4).
-    fn write_l0_tables(&self, group: &[Due]) -> Written {
-        let mut written = Written::default();
-        let mut works = Vec::new();
-        for due in group {
-            let Some(engine) = self.me() else { break };
-            match self.reserve_for_flush(due.memtable.table_len()) {
-                Ok(space) => {
-                    let due = due.clone();
-                    works.push(move || engine.write_l0_table(due, space));
-                }
-                // The others wait for what these make room for.
-                Err(_) if !works.is_empty() => break,
-                Err(error) => written.failure = Some(error),
-            }
-            if written.failure.is_some() {
-                return written;
-            }
-        }
-        let mut failure = None;
-        let waits = self.commit.log_sync.waits_for_a_device();
-        for outcome in all_beside(waits, works) {
-            match outcome {
-                Ok(flushed) => written.flushed.push(flushed),
-                Err(error @ Error::Poisoned { .. }) => written.failure = Some(error),
-                Err(error) => failure = Some(error),
-            }
-        }
-        if written.flushed.is_empty() {
-            written.failure = written.failure.or(failure);
-        }
-        let tiers = self.tiers.iter().enumerate();
-        let is_used = |tier: usize| {
-            let mut tables = written.flushed.iter().flat_map(|flushed| &flushed.table);
-            tables.any(|table| usize::from(table.tier) == tier)
-        };
-        let mut used = tiers.filter(|(number, _)| is_used(*number));
-        let named = used.try_for_each(|(_, tier)| tier.sync_tables());
-        written.failure = written.failure.take().or(named.err());
-        written
-    }
-
     /// Writes a table of what somebody may still see of `memtable`; none if that is nothing.
-    fn write_l0_table(&self, due: Due, space: Reservation) -> Result<Flushed> {
-        let (tree, memtable) = (&due.tree, &due.memtable);
+    fn write_l0_table(
+        &self,
+        tree: &Tree,
+        memtable: &Arc<Memtable>,
+        space: Reservation,
+    ) -> Result<(Option<TableMeta>, Vec<Reservation>)> {
         let origin = Origin {
             purpose: Purpose::Flush,
             epoch: memtable.epoch(),
@@ -382,13 +277,9 @@ impl Engine {
         };
         let children = upper.cursors(0, how, None);
         let mut pass = Pass::new(children, 1, filter, Box::new(NoChoice), vec![sink])?;
-        let mut table = Table(None);
-        while pass.advance(self, tree, &mut table)? {}
-        Ok(Flushed {
-            table: table.0,
-            _space: pass.into_space(),
-            due,
-        })
+        let mut flushed = Flushed::default();
+        while pass.advance(self, tree, &mut flushed)? {}
+        Ok((flushed.table, pass.into_space()))
     }
 
     /// Removes tables that were written but are not going to be installed. If the edit's sync
@@ -456,4 +347,125 @@ impl AfterRemoval for Engine {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+    use crate::Db;
+    use crate::executor::Stepped;
+    use crate::options::Options;
+    use crate::storage::{Fault, Faulty, Memory, Operation};
+    use crate::wal::FoundLog;
+
+    /// A flush that had ended took the flag of the next one away when it was dropped. While the
+    /// next one waited or ran, a third could then be queued. The store's own threads flush one
+    /// after the other. An executor that has two threads for flushes would have written one
+    /// memtable twice, and installed first what was frozen later (I2).
+    #[test]
+    fn a_flush_that_has_ended_leaves_the_flag_to_the_next() {
+        let stepped = Arc::new(Stepped::new(1));
+        let db = Db::builder(Options::one_tier("/fast"))
+            .medium(0, Arc::new(Memory::new()))
+            .executor(stepped.clone())
+            .open()
+            .unwrap();
+        let (engine, tree) = (db.engine(), db.tree());
+        let is_flushing = || tree.state.lock().flushing;
+        // As if a flush were queued.
+        tree.state.lock().flushing = true;
+        let mut first = FlushJob::new(Arc::clone(engine), Arc::clone(tree));
+        assert_eq!(first.step(), Step::Done);
+        assert!(!is_flushing(), "the first is over");
+
+        db.put("key", "value").unwrap();
+        engine.freeze_all().unwrap();
+        assert!(is_flushing(), "the second is queued");
+        drop(first);
+        assert!(is_flushing(), "the second is queued still");
+        stepped.drain();
+        assert!(!is_flushing() && engine.keyspaces.tally.frozen() == 0);
+    }
+
+    /// A manifest that had grown long could not be replaced for lack of space. So flush after flush
+    /// the log stayed, which would have given some.
+    #[test]
+    fn a_flush_trims_the_log_before_it_wants_space_for_a_manifest() {
+        let disk = Faulty::new(1);
+        let builder = Db::builder(Options::one_tier("/fast")).medium(0, Arc::new(disk.clone()));
+        let db = builder.executor(Arc::new(Stepped::new(1))).open().unwrap();
+        let long = VersionEdit {
+            found_log: Some(FoundLog {
+                segments: (0..1 << 20).map(|number| (number, 1 << 20)).collect(),
+                ..FoundLog::default()
+            }),
+            ..VersionEdit::default()
+        };
+        db.engine().files.manifest.lock().append(&long).unwrap();
+        db.put("key", "value").unwrap();
+        let is_new =
+            |operation, name: &str| operation == Operation::Create && name.starts_with("MANIFEST");
+        disk.fail_where(is_new, Fault::NoSpace);
+        // The table is in force. What failed after it is tried again after the next one.
+        db.flush().unwrap();
+        assert!(disk.triggered() > 0);
+        let files = disk.list_raw("/fast".as_ref()).into_iter();
+        let logs: Vec<_> = files.filter(|file| file.name.ends_with(".wal")).collect();
+        assert_eq!(logs.len(), 1, "{logs:?}");
+        disk.heal();
+        db.put("key", "value").unwrap();
+        db.flush().unwrap();
+    }
+
+    /// When a flush failed after its table was in force, nobody was told of the table. Where the
+    /// log could not be trimmed, L0 grew until writers were stopped, and no compaction had begun.
+    #[test]
+    fn a_flush_that_fails_behind_its_table_has_l0_compacted() {
+        let disk = Faulty::new(1);
+        let mut options = Options::one_tier("/fast");
+        options.l0_trigger = 2;
+        let stepped = Arc::new(Stepped::new(1));
+        let builder = Db::builder(options).medium(0, Arc::new(disk.clone()));
+        let db = builder.executor(stepped.clone()).open().unwrap();
+        let is_trim =
+            |operation, name: &str| operation == Operation::Remove && name.ends_with(".wal");
+        disk.fail_where(is_trim, Fault::Io);
+        for _ in 0..4 {
+            db.put("key", "value").unwrap();
+            db.engine().freeze_all().unwrap();
+            stepped.drain();
+        }
+        assert!(disk.triggered() > 0);
+        let tables = db.tree().pin().version.levels[0].tables.len();
+        assert!(tables < 4, "{tables} tables in L0");
+    }
+
+    /// Keys as long as a block are in the data and in both levels of the index. A table of them was
+    /// three times as long as the room reserved for it, and a full fast tier held more than its
+    /// capacity (I8).
+    #[test]
+    fn what_is_set_aside_for_a_flush_is_enough_for_long_keys() {
+        let mut options = Options::one_tier("/fast");
+        options.memtable_size = Some(4 << 20);
+        let builder = Db::builder(options).medium(0, Arc::new(Memory::new()));
+        let db = builder.executor(Arc::new(Stepped::new(1))).open().unwrap();
+        for n in 0..15u8 {
+            let mut key = vec![b'k'; 65_000];
+            key.push(n);
+            db.put(key, "").unwrap();
+        }
+        let memtable = Arc::clone(&db.tree().peek().active);
+        db.flush().unwrap();
+        let table = db.tree().bytes_on(0)[0];
+        assert!(table > 2 * memtable.bytes(), "{table} bytes");
+        let aside = memtable.table_len();
+        assert!(table <= aside, "{table} bytes, {aside} set aside");
+    }
+
+    #[test]
+    fn a_flush_that_a_shutdown_drops_leaves_no_flag() {
+        let builder = Db::builder(Options::one_tier("/fast")).medium(0, Arc::new(Memory::new()));
+        let db = builder.open().unwrap();
+        let (engine, tree) = (db.engine(), db.tree());
+        tree.state.lock().flushing = true;
+        drop(FlushJob::new(Arc::clone(engine), Arc::clone(tree)));
+        assert!(!tree.state.lock().flushing);
+    }
+}

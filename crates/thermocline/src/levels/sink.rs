@@ -95,8 +95,7 @@ impl Sink {
         self.cutter.ends_before(key, len)
     }
 
-    /// Ends the table that is being written, if there is one; it is durable then (I4), but a
-    /// flush syncs its name itself.
+    /// Ends the table that is being written, if there is one; it is durable then (I4).
     ///
     /// # Errors
     /// Those of the medium.
@@ -148,12 +147,7 @@ fn begin(
         gone: engine.graveyard.dead(),
         keyspace_name: tree.name.clone(),
     };
-    let table = TableBuilder::new(tier, identity, expected, origin.purpose)?;
-    Ok(match origin.purpose {
-        // The names of all tables that come by one edit are synced at once.
-        Purpose::Flush => table.leaving_name(),
-        _ => table,
-    })
+    TableBuilder::new(tier, identity, expected, origin.purpose)
 }
 
 #[cfg(test)]

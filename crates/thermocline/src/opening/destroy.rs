@@ -78,7 +78,7 @@ pub(crate) fn destroy(request: &Request) -> Result<()> {
     for tier in &tiers[1..] {
         tier.tables.remove(identity::NAME)?;
         // In any case, too.
-        tier.sync_tables()?;
+        tier.sync_names(|| tier.tables.sync_dir())?;
     }
     // Only now: without a manifest nothing else tells that there are others.
     discard(&*request.medium_of(0), first)?;
@@ -97,7 +97,7 @@ fn remove_tables(tier: &Tier) -> Result<()> {
             tier.tables.remove(&file.name)?;
         }
     }
-    tier.sync_tables()
+    tier.sync_names(|| tier.tables.sync_dir())
 }
 
 /// The manifests that are there.

@@ -22,7 +22,6 @@ use crate::engine::{
 use crate::error::{Error, Result};
 use crate::ids::KeyspaceId;
 use crate::key::{Kind, SeqNo};
-use crate::levels::FlushQueue;
 use crate::metrics::CpuTimes;
 use crate::options::{Options, Resolved, dir_conflict};
 use crate::placement::Targeting;
@@ -295,10 +294,7 @@ impl Parts<'_> {
             keyspaces: Keyspaces {
                 trees: ArcSwap::from_pointee(BTreeMap::new()),
                 dropped: Mutex::default(),
-                tally: Arc::new(Tally::new(
-                    request.options.l0_stop,
-                    self.sizes.memtable_size,
-                )),
+                tally: Arc::new(Tally::new(request.options.l0_stop)),
             },
             commit: Commit::new(wal, last_seq),
             ingestions: Default::default(),
@@ -313,7 +309,6 @@ impl Parts<'_> {
                 next: next_file,
             },
             background: Background::new(request.reads_only),
-            flushes: FlushQueue::default(),
             stall: Default::default(),
             refusals: Default::default(),
             target: Targeting::open(&request.options, self.shape.target.take()),

@@ -146,7 +146,7 @@ impl Orphans {
         // If a stray came back after a loss of power, a table of the store could have its number by
         // then (I4).
         for tier in with_strays.into_iter().map(|index| &tiers[index]) {
-            tier.sync_tables()?;
+            tier.sync_names(|| tier.tables.sync_dir())?;
         }
         Ok(self.tables.len() as u64)
     }

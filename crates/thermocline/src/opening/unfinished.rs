@@ -62,7 +62,7 @@ pub(crate) fn finish(tiers: &[Arc<Tier>]) -> Result<()> {
     for tier in tiers.iter().rev() {
         if is_marked(tier)? {
             tier.tables.remove(NAME)?;
-            tier.sync_tables()?;
+            tier.sync_names(|| tier.tables.sync_dir())?;
         }
     }
     Ok(())
@@ -152,11 +152,11 @@ pub(crate) fn clear(fast: &dyn Medium, tiers: &[Arc<Tier>]) -> Result<()> {
                 tier.tables.remove(&file.name)?;
             }
         }
-        tier.sync_tables()?;
+        tier.sync_names(|| tier.tables.sync_dir())?;
     }
     for tier in marked.iter().rev() {
         tier.tables.remove(identity::NAME)?;
-        tier.sync_tables()?;
+        tier.sync_names(|| tier.tables.sync_dir())?;
     }
     finish(tiers)
 }

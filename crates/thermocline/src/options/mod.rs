@@ -81,10 +81,7 @@ pub struct Options {
     /// ```
     pub record_cache: Option<u64>,
     /// Size in bytes at which a memtable is frozen; by default derived from `memory` and
-    /// the fast tier's capacity, at most 64 MiB. A quarter of `memory` and 1 TiB are the most. All
-    /// keyspaces' memtables share this size. Only where hundreds of keyspaces are written to may
-    /// they hold more before they are frozen, up to an eighth of `memory` and of that capacity: so
-    /// little would be left for each that its tables would hold a few records.
+    /// the fast tier's capacity, at most 64 MiB. A quarter of `memory` and 1 TiB are the most.
     pub memtable_size: Option<u64>,
     /// Size in bytes at which a table is closed and the next one begun, at most 1 TiB. The default
     /// is the memtable's size, or a 128th of the first tier's capacity if that is less, and 16 KiB

@@ -165,7 +165,7 @@ impl Engine {
         self.spawn(Lane::Flush, Activity::Flush, move || {
             let mut log = engine.commit.log.lock();
             tree.freezes_soon.store(false, Ordering::Release);
-            let has_room = engine.has_room_to_freeze();
+            let has_room = engine.keyspaces.tally.frozen() < engine.max_immutables();
             let may = has_room && !engine.commit.freezes_held() && engine.check_writable().is_ok();
             if may && is_active(&tree, &memtable) {
                 // If this fails, a writer or a flush meets the failure too, and the next read asks

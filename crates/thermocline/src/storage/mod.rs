@@ -198,8 +198,7 @@ pub trait TableStore: Send + Sync + Debug {
     /// [`crate::Error::Poisoned`] when a copy could not be synced (I9).
     fn link(&self, name: &str, target: &Path) -> Result<()>;
 
-    /// Makes the names durable that [`TableStore::link`] and [`TableWriter::finish_content`] have
-    /// created here.
+    /// Makes the names durable that [`TableStore::link`] created here.
     ///
     /// # Errors
     /// I/O errors of the medium; the caller must treat them as invariant I9 says.
@@ -230,15 +229,6 @@ pub trait TableWriter: Send + Debug {
     /// I/O errors of the medium. [`crate::Error::Poisoned`] when a sync failed, even for lack of
     /// space: the caller must stop writing (I9).
     fn finish(self: Box<Self>) -> Result<()>;
-
-    /// As [`TableWriter::finish`], but the name need not be durable before the next
-    /// [`TableStore::sync_dir`]: for many objects, whose names one sync makes durable.
-    ///
-    /// # Errors
-    /// As [`TableWriter::finish`].
-    fn finish_content(self: Box<Self>) -> Result<()> {
-        self.finish()
-    }
 
     /// Writes what is left, so that it can be read, and syncs nothing. For objects that a crash may
     /// take, wholly or in part.

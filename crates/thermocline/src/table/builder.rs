@@ -56,8 +56,6 @@ struct Partition {
 #[derive(Debug)]
 pub(crate) struct TableBuilder {
     writer: CountedWriter,
-    /// Whether its name is left to [`Tier::sync_tables`].
-    leaves_name: bool,
     path: PathBuf,
     block_size: usize,
     filter: FilterPolicy,
@@ -117,7 +115,6 @@ impl TableBuilder {
             .map_err(|source| Error::io("set up compression for", &path, source))?;
         Ok(Self {
             writer: tier.create(&name, expected_len, purpose)?,
-            leaves_name: false,
             path,
             block_size: tier.options.block_size,
             filter: tier.options.filter,
@@ -140,14 +137,6 @@ impl TableBuilder {
             tier: Arc::clone(tier),
             held: [None, None],
         })
-    }
-
-    /// Leaves it to [`Tier::sync_tables`] to make the table's name durable: only the content is
-    /// when the table is finished.
-    #[must_use]
-    pub(crate) fn leaving_name(mut self) -> Self {
-        self.leaves_name = true;
-        self
     }
 
     /// Makes this a weighed table. Its index tells how much records weigh, and its filters hold
@@ -294,8 +283,7 @@ impl TableBuilder {
         self.properties.entries
     }
 
-    /// Writes what is left; the table and its name are durable on return (I4), except with
-    /// [`TableBuilder::leaving_name`].
+    /// Writes what is left; the table and its name are durable on return (I4).
     ///
     /// # Errors
     /// [`Error::Corruption`] when no record was added: the manifest cannot name a table without a
@@ -343,10 +331,7 @@ impl TableBuilder {
         .encode();
         self.writer.append(&footer)?;
         self.offset += footer.len() as u64;
-        match self.leaves_name {
-            true => self.writer.finish_content()?,
-            false => self.writer.finish()?,
-        }
+        self.writer.finish()?;
 
         let content = self.properties.content();
         let TableProperties {

@@ -99,22 +99,12 @@ impl CountedWriter {
     }
 
     /// Makes the object and its name durable (I4).
-    pub(crate) fn finish(self) -> Result<()> {
-        self.finish_by(|writer| writer.finish())
-    }
-
-    /// Makes the content durable. The name is durable after the next [`Tier::sync_tables`].
-    pub(crate) fn finish_content(self) -> Result<()> {
-        // A medium that cannot leave the name for later syncs names here.
-        self.finish_by(|writer| writer.finish_content())
-    }
-
-    fn finish_by(mut self, finish: impl FnOnce(Box<dyn TableWriter>) -> Result<()>) -> Result<()> {
+    pub(crate) fn finish(mut self) -> Result<()> {
         self.count_rest();
         let tier = Arc::clone(&self.tier);
         let mut writer = self.writer;
         let synced = writer.sync_content();
-        let finished = synced.and_then(|()| tier.sync_names(|| finish(writer)));
+        let finished = synced.and_then(|()| tier.sync_names(|| writer.finish()));
         tier.note_want_of_room(&finished);
         finished
     }

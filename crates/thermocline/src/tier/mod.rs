@@ -80,14 +80,6 @@ impl Tier {
         self
     }
 
-    /// Makes the names of its tables durable (I4).
-    ///
-    /// # Errors
-    /// As [`Tier::sync_names`].
-    pub(crate) fn sync_tables(&self) -> Result<()> {
-        self.sync_names(|| self.tables.sync_dir())
-    }
-
     /// Runs `sync`, which makes names in the tier's directory durable; only one such sync runs at a
     /// time. After a failed sync, the system forgets all names that the sync has lost, whoever
     /// created them, and the next sync would report success. So no further sync is made (I9).

@@ -17,13 +17,12 @@ use super::gathering::Gathering;
 use super::group::{Groups, Member};
 use super::ingest::Request as IngestRequest;
 use crate::batch::{Batch, Condition, Expect, Ops, detached};
-use crate::cache::HeldBuffer;
 use crate::engine::{Engine, Tree, said};
 use crate::error::{Error, Result};
 use crate::key::{MAX_SEQ, SeqNo};
 use crate::options::Durability;
 use crate::points::point;
-use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Arc, Mutex};
 use crate::value::Value;
 use crate::wal::{Wal, WalSync};
@@ -45,11 +44,6 @@ pub(crate) struct Commit {
     /// Bytes of all active memtables, and those in the current segment of the log that nobody will
     /// flush.
     pub(crate) active_bytes: AtomicU64,
-    /// Bytes that active memtables may hold together; what is less than a memtable's size counts as
-    /// that. Changed under the log's lock.
-    pub(super) limit: AtomicU64,
-    /// Whether one of them has reached a memtable's size.
-    pub(super) one_is_full: AtomicBool,
     /// While above 0 no memtable freezes: a checkpoint is being taken. Raised under the log's lock.
     pub(crate) freeze_holds: AtomicUsize,
 }
@@ -62,8 +56,6 @@ pub(crate) struct Log {
     pub(crate) last_seq: SeqNo,
     /// Bytes in its current segment that were written for keyspaces which are gone.
     pub(crate) unowned: u64,
-    /// Counts what memtables take beyond their part of the memory.
-    pub(super) beyond: Option<HeldBuffer>,
 }
 
 /// A write that waits for its group.
@@ -118,10 +110,7 @@ impl Commit {
                 wal,
                 last_seq,
                 unowned: 0,
-                beyond: None,
             }),
-            limit: AtomicU64::new(0),
-            one_is_full: AtomicBool::new(false),
             freeze_holds: AtomicUsize::new(0),
             active_bytes: AtomicU64::new(0),
         }
@@ -317,7 +306,7 @@ impl Engine {
         self.commit
             .active_bytes
             .fetch_add(inserted + unowned, Ordering::Relaxed);
-        if !self.has_room_to_freeze() {
+        if self.keyspaces.tally.frozen() >= self.max_immutables() {
             self.update_memtable_pressure();
         }
         point!(self.points, "commit.published")?;
@@ -362,9 +351,6 @@ impl Engine {
                         false => (op.key, op.value),
                     };
                     bytes += superversion.active.insert(key, seq, op.kind, value);
-                    if superversion.active.bytes() >= self.sizes.memtable_size {
-                        self.commit.one_is_full.store(true, Ordering::Relaxed);
-                    }
                     point!(self.points, "commit.inserting")?;
                 } else {
                     unowned += (op.key.len() + op.value.len()) as u64;

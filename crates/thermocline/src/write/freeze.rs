@@ -4,80 +4,35 @@ use super::{Commit, Log};
 use crate::engine::{Engine, Tree};
 use crate::error::{Error, Result};
 use crate::key::SeqNo;
+use crate::placement::planned_log;
 use crate::sync::atomic::Ordering;
 use crate::sync::{Arc, MutexGuard};
 
 impl Engine {
     /// When all memtables together are over the limit, freezes those that keep too much of the log,
-    /// and then the largest until half of the limit is left. When one alone is a memtable's worth,
-    /// freezes that one.
+    /// and then the largest.
     pub(crate) fn freeze_if_full(&self, log: &mut Log) -> Result<()> {
-        let active = self.commit.active_bytes.load(Ordering::Relaxed);
-        if active < self.sizes.memtable_size {
-            return Ok(());
-        }
-        let left = if self.log_wants_room() {
-            self.sizes.memtable_size / 2
-        } else if active >= self.active_limit() {
-            self.active_limit() / 2
-        } else if self.commit.one_is_full.load(Ordering::Relaxed) {
-            active - 1
-        } else {
-            return Ok(());
-        };
-        if self.commit.freezes_held() || !self.has_room_to_freeze() {
+        let full = self.commit.active_bytes.load(Ordering::Relaxed) >= self.sizes.memtable_size;
+        let has_room = || self.keyspaces.tally.frozen() < self.max_immutables();
+        if !full || self.commit.freezes_held() || !has_room() {
             return Ok(());
         }
         self.freeze_what_keeps_the_log(log)?;
-        if !self.has_room_to_freeze() {
+        if !has_room() {
             return Ok(());
         }
-        self.freeze_largest(log, left)
-    }
-
-    /// Freezes the largest memtables, until what is left is `left` at most; or lets all of them
-    /// grow, where those are small. Each freeze has its price: a segment, and a look at all
-    /// keyspaces.
-    fn freeze_largest(&self, log: &mut Log, left: u64) -> Result<()> {
-        let sizes = self.all_trees().into_iter();
-        let mut sizes: Vec<_> = sizes
-            .map(|tree| (tree.peek().active.bytes(), tree))
-            .collect();
-        sizes.sort_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
-        let active = self.commit.active_bytes.load(Ordering::Relaxed);
-        let mut frozen = 0;
-        let is_needed = |(bytes, _): &(u64, _)| {
-            let is_needed = *bytes > 0 && active.saturating_sub(frozen) > left;
-            frozen += if is_needed { *bytes } else { 0 };
-            is_needed
-        };
-        let largest: Vec<_> = sizes.into_iter().take_while(is_needed).collect();
-        // Not where the limit is taken by what nobody will flush: only a new segment gives it back.
-        let is_theirs = active.saturating_sub(frozen) <= left;
-        if is_theirs && !self.log_wants_room() && self.grows_instead(log, largest.len(), frozen) {
-            return Ok(());
-        }
-        self.commit.one_is_full.store(false, Ordering::Relaxed);
-        self.freeze_each(log, largest.iter().map(|(_, tree)| tree))
-    }
-
-    /// Freezes the active memtables of `trees`.
-    fn freeze_each<'a>(
-        &self,
-        log: &mut Log,
-        mut trees: impl Iterator<Item = &'a Arc<Tree>>,
-    ) -> Result<()> {
-        let frozen = trees.try_for_each(|tree| self.freeze_one(log, tree));
-        self.lower_limit(log);
-        // Once: it looks at every keyspace, and writers wait.
-        self.update_pressure();
-        frozen
+        let largest = self
+            .all_trees()
+            .into_iter()
+            .max_by_key(|tree| tree.peek().active.bytes());
+        largest.map_or(Ok(()), |tree| self.freeze(log, &tree))
     }
 
     /// Freezes memtables whose records keep more of the log than there is room planned for (I8),
     /// the oldest first. The memtable of a keyspace that is seldom written to is never the largest.
     fn freeze_what_keeps_the_log(&self, log: &mut Log) -> Result<()> {
-        let Some(through) = self.commit.log_sync.surplus_through(self.log_limit()) else {
+        let planned = planned_log(&self.sizes).saturating_add(self.options.log_retention);
+        let Some(through) = self.commit.log_sync.surplus_through(planned) else {
             return Ok(());
         };
         let trees = self.all_trees().into_iter();
@@ -87,11 +42,13 @@ impl Engine {
         let mut keep: Vec<_> = trees.filter(is_idle).filter_map(oldest).collect();
         keep.retain(|(seq, _)| *seq <= through);
         keep.sort_unstable_by_key(|(seq, _)| *seq);
-        if keep.is_empty() {
-            return Ok(());
+        for (_, tree) in keep {
+            if self.keyspaces.tally.frozen() >= self.max_immutables() {
+                break;
+            }
+            self.freeze(log, &tree)?;
         }
-        let trees = keep.iter().map(|(_, tree)| tree);
-        self.freeze_each(log, trees.take_while(|_| self.has_room_to_freeze()))
+        Ok(())
     }
 
     /// Ends the current segment of the log if nobody will flush some of its records, so that the
@@ -128,7 +85,11 @@ impl Engine {
     /// As [`Engine::freeze_all`]; runs `then` before any other memtable can freeze.
     pub(crate) fn freeze_all_then(&self, then: impl FnOnce()) -> Result<SeqNo> {
         let mut log = self.lock_unheld_log()?;
-        self.freeze_each(&mut log, self.all_trees().iter())?;
+        for tree in self.all_trees() {
+            self.freeze_one(&mut log, &tree)?;
+        }
+        // Once: it looks at every keyspace, and writers wait.
+        self.update_pressure();
         then();
         Ok(log.last_seq)
     }
@@ -152,7 +113,9 @@ impl Engine {
     /// Freezes the active memtable of `tree` and ends the log segment that its newest records are
     /// in (I10: the caller holds the log).
     pub(crate) fn freeze(&self, log: &mut Log, tree: &Arc<Tree>) -> Result<()> {
-        self.freeze_each(log, std::iter::once(tree))
+        self.freeze_one(log, tree)?;
+        self.update_pressure();
+        Ok(())
     }
 
     /// As [`Engine::freeze`], without a look at how far behind the store is.

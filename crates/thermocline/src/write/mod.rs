@@ -7,7 +7,6 @@ mod freeze;
 mod gathering;
 mod group;
 mod ingest;
-mod limit;
 mod refusals;
 mod stall;
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use crate::engine::{Engine, Tree, Work};
 use crate::error::{Error, Result};
+use crate::options::MEMTABLES;
 use crate::points::point;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Arc, Mutex};
@@ -351,17 +352,17 @@ impl Engine {
     /// Why a writer of `bytes` may not go on at all now, if so.
     pub(crate) fn must_stop(&self, bytes: u64) -> Option<Reason> {
         let active = self.commit.active_bytes.load(Ordering::Relaxed);
-        let limit = self.active_limit();
-        let most_held = limit + self.sizes.memtable_size;
+        let memtable = self.sizes.memtable_size;
         let held = self.commit.freezes_held();
-        if active >= limit && (!self.has_room_to_freeze() || held && active >= most_held) {
+        if active >= memtable
+            && (self.keyspaces.tally.frozen() >= self.max_immutables()
+                || held && active >= 2 * memtable)
+        {
             return Some(Reason::Memtables);
         }
         // One batch that is larger than a memtable may come on top of the others' part of the
         // budget, but no second one (I8).
-        if self.is_large(bytes)
-            && active + self.keyspaces.tally.frozen_bytes() > self.memtable_memory()
-        {
+        if self.is_large(bytes) && active + self.frozen_bytes() > MEMTABLES * memtable {
             return Some(Reason::Memtables);
         }
         if self.keyspaces.tally.full() > 0 {
@@ -373,6 +374,15 @@ impl Engine {
     /// Whether a batch of `bytes` is a memtable by itself.
     fn is_large(&self, bytes: u64) -> bool {
         bytes > self.sizes.memtable_size
+    }
+
+    fn frozen_bytes(&self) -> u64 {
+        if self.keyspaces.tally.frozen() == 0 {
+            return 0;
+        }
+        let trees = self.all_trees();
+        let frozen = trees.iter().flat_map(|tree| tree.pin().immutables.clone());
+        frozen.map(|memtable| memtable.bytes()).sum()
     }
 
     /// What must be free for a write of `bytes`: a memtable's worth more, for the other writers and
@@ -409,12 +419,11 @@ impl Engine {
 
     /// The last memtable in the budget fills while the others still wait for their flush.
     fn memtable_pressure(&self) -> f64 {
-        if self.has_room_to_freeze() {
+        if self.keyspaces.tally.frozen() < self.max_immutables() {
             return 0.0;
         }
         let active = self.commit.active_bytes.load(Ordering::Relaxed);
-        let (memtable, limit) = (self.sizes.memtable_size as f64, self.active_limit() as f64);
-        ramp(active as f64, limit - memtable, limit + memtable / 4.0)
+        ramp(active as f64, 0.0, 1.25 * self.sizes.memtable_size as f64)
     }
 
     fn l0_pressure(&self) -> f64 {

@@ -16,7 +16,7 @@ pub(super) const SCRIPT: &[Step] = &[
     Step::Idle,
     Step::Read,
     Step::Idle,
-    Step::Write(150),
+    Step::Write(121),
     Step::Read,
     Step::Checkpoint,
     Step::Write(120),

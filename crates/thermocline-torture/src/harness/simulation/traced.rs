@@ -230,13 +230,6 @@ impl TableWriter for Writer {
         done
     }
 
-    fn finish_content(self: Box<Self>) -> Result<()> {
-        let done = self.inner.finish_content();
-        self.trace.note(&[self.name.as_bytes()]);
-        self.trace.outcome("finish content of table", &done);
-        done
-    }
-
     fn finish_unsynced(self: Box<Self>) -> Result<()> {
         let done = self.inner.finish_unsynced();
         self.trace.note(&[self.name.as_bytes()]);

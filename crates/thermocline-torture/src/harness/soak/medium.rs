@@ -226,13 +226,6 @@ impl TableWriter for Writer {
         writer.finish()
     }
 
-    fn finish_content(self: Box<Self>) -> Result<()> {
-        let Self { writer, path, sky } = *self;
-        pass(&sky, Call::Write, "write", &path)?;
-        pass_sync(&sky, &path)?;
-        writer.finish_content()
-    }
-
     fn finish_unsynced(self: Box<Self>) -> Result<()> {
         pass(&self.sky, Call::Write, "write", &self.path)?;
         self.writer.finish_unsynced()

@@ -79,7 +79,7 @@ fn remove_unnamed(tier: &Tier, shape: &Shape) -> Result<()> {
             removed = removed.and(tier.tables.remove(&file.name));
         }
     }
-    removed.and(tier.sync_tables())
+    removed.and(tier.sync_names(|| tier.tables.sync_dir()))
 }
 
 /// Writes the tables of all merges.

@@ -50,12 +50,7 @@ impl HotRap {
         // If this point fails, nothing happens: a read does not fail for want of promotion.
         let _: Result<()> = point!(engine.points, "promotion.before_admission");
         let most = full.saturating_add(full / 4);
-        let bytes = (key.len() + record.value.len()) as u64;
-        let admitted = match self.may_gather(engine, tree, bytes) {
-            true => tree.placed.gate.admit(seen, seq, (key, record), most),
-            false => Err(Refusal::Full),
-        };
-        match admitted {
+        match tree.placed.gate.admit(seen, seq, (key, record), most) {
             Ok(bytes) if bytes >= full => {
                 if let Some(tree) = engine.tree(tree.id) {
                     self.schedule_promotion(engine, &tree);

@@ -33,9 +33,7 @@ impl HotRap {
         // The room of the tier as a whole. Each keyspace is given room for a table at least, and
         // for very many keyspaces that adds up to more than there is.
         let room = rooms.last_levels();
-        let trees = engine.all_trees();
-        self.set_turns(engine, trees.iter().map(|tree| rooms.shares.of(tree)));
-        for tree in trees {
+        for tree in engine.all_trees() {
             tree.placed.promotion_share.set(rooms.shares.of(&tree));
             used += tree.bytes_down_to_f();
             // Before compression, since each tier has its own.

@@ -37,7 +37,6 @@ impl HotRap {
             switches,
             tracking: AtomicBool::new(false),
             promotions: Default::default(),
-            turns: Default::default(),
             hot_room: Default::default(),
             least_room: Default::default(),
             // Room that is there at opening does not come from a compaction: even little of it is

@@ -31,9 +31,9 @@ use self::between::Between;
 use self::copies::Copying;
 use self::governor::Governor;
 pub(super) use self::keeping::discard;
+use self::promotion::PromotionStats;
 pub(super) use self::promotion::{FrozenPromotion, PromotionGate};
 pub(crate) use self::promotion::{Joining, PromotionCache, Taken};
-use self::promotion::{PromotionStats, Turns};
 pub use self::ralt::AccessRecords;
 use self::ralt::Ralt;
 #[cfg(feature = "experiments")]
@@ -58,7 +58,6 @@ pub(crate) struct HotRap {
     /// Whether RALT's background work is queued or runs.
     pub(crate) tracking: AtomicBool,
     pub(crate) promotions: PromotionStats,
-    turns: Turns,
     /// How large the hot set may be, in bytes.
     hot_room: Settled,
     /// The least room that the last fast levels had of late, in bytes.

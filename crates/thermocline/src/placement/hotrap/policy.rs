@@ -165,7 +165,6 @@ impl PlacementPolicy for HotRap {
     }
 
     fn forget(&self, keyspace: KeyspaceId) {
-        self.end_turn(keyspace);
         self.ralt.forget(keyspace);
     }
 

@@ -224,14 +224,6 @@ impl TableWriter for DiskTableWriter {
         Ok(())
     }
 
-    fn finish_content(mut self: Box<Self>) -> Result<()> {
-        if !self.is_synced {
-            self.sync_content()?;
-        }
-        self.finished = true;
-        Ok(())
-    }
-
     fn finish_unsynced(mut self: Box<Self>) -> Result<()> {
         self.write_all()?;
         self.finished = true;

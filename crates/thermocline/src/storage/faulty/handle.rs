@@ -135,14 +135,6 @@ impl TableWriter for FaultyWriter {
         Ok(())
     }
 
-    fn finish_content(mut self: Box<Self>) -> Result<()> {
-        if !self.is_synced {
-            self.sync_content()?;
-        }
-        self.finished = true;
-        Ok(())
-    }
-
     fn finish_unsynced(mut self: Box<Self>) -> Result<()> {
         self.finished = true;
         Ok(())

@@ -211,13 +211,6 @@ impl TableWriter for ThrottledWriter {
         self.inner.finish()
     }
 
-    fn finish_content(mut self: Box<Self>) -> Result<()> {
-        if !self.has_written_rest {
-            self.write_rest();
-        }
-        self.inner.finish_content()
-    }
-
     fn finish_unsynced(mut self: Box<Self>) -> Result<()> {
         self.write_rest();
         self.inner.finish_unsynced()

@@ -113,7 +113,7 @@ impl Engine {
         self.discard_outputs(&request.tables, &error);
         let tier = request.tables.first().map(|meta| usize::from(meta.tier));
         let tier = tier.and_then(|tier| self.tiers.get(tier));
-        let synced = tier.map_or(Ok(()), |tier| tier.sync_tables());
+        let synced = tier.map_or(Ok(()), |tier| tier.sync_names(|| tier.tables.sync_dir()));
         match (error, synced) {
             (error, Ok(())) | (error @ Error::Poisoned { .. }, _) => error,
             (_, Err(lost @ Error::Poisoned { .. })) => lost,

@@ -94,6 +94,17 @@ impl HotRap {
         engine.spawn(Lane::Hotness, Activity::Promotion, job);
     }
 
+    /// Bytes at which the promotion cache of `tree` is full: its part of half a table's. At times
+    /// there are two caches, a frozen one and the next, and small tables are good enough for L0.
+    pub(crate) fn promotion_capacity(&self, engine: &Engine, tree: &Tree) -> u64 {
+        // An empty cache is not full, though the share of a small keyspace among very many comes to
+        // nothing.
+        tree.placed
+            .promotion_share
+            .of(engine.sizes.table_size / 2)
+            .max(1)
+    }
+
     /// Whether the promotion cache of `tree` is full, and may become a table.
     pub(crate) fn is_to_be_flushed(&self, engine: &Engine, tree: &Tree) -> bool {
         let full = self.promotion_capacity(engine, tree);
@@ -135,7 +146,6 @@ impl HotRap {
         };
         point!(engine.points, "promotion.purged")?;
         let frozen = FrozenPromotion::freeze(tree);
-        self.end_turn(tree.id);
         // Look at what readers put in since the first look, too. If they are quick, that is most of
         // it.
         self.purge_cold(engine, tree, &frozen.cache);
@@ -188,13 +198,7 @@ impl HotRap {
     }
 
     /// Takes everything out of `cache`, one of `tree`'s, and logs the reads.
-    pub(super) fn empty_promotion_cache(
-        &self,
-        engine: &Engine,
-        tree: &Tree,
-        cache: &PromotionCache,
-    ) {
-        self.end_turn(tree.id);
+    fn empty_promotion_cache(&self, engine: &Engine, tree: &Tree, cache: &PromotionCache) {
         cache.take_all(|key, value_len, reads| {
             self.log_access(engine, tree.id, key, value_len, reads)
         });

@@ -15,11 +15,9 @@ mod records;
 mod stats;
 #[cfg(test)]
 pub(crate) mod tests;
-mod turns;
 
 pub(crate) use cache::PromotionCache;
 pub(crate) use frozen::FrozenPromotion;
 pub(crate) use gate::{PromotionGate, Taken};
 pub(crate) use records::Joining;
 pub(crate) use stats::PromotionStats;
-pub(crate) use turns::Turns;
