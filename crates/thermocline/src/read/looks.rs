@@ -50,6 +50,8 @@ impl Engine {
             if looks.is_multiple_of(BETWEEN_TELLINGS)
                 && looks.saturating_mul(BYTES_PER_LOOK) >= bytes_of_merge(version, table)
             {
+                // It may be no run, or not be merged for other work: told again after as many.
+                table.looks.store(0, Ordering::Relaxed);
                 tree.often_looked.0.store(table.meta.id, Ordering::Relaxed);
                 self.schedule_compactions();
             }

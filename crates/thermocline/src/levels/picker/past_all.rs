@@ -7,7 +7,7 @@
 
 use super::Picker;
 use super::runs::{Landing, Manner};
-use crate::levels::plan::{Between, Cause, Plan, union};
+use crate::levels::plan::{Cause, Plan, union};
 use crate::levels::upper::Upper;
 use crate::sync::Arc;
 use crate::version::TableHandle;
@@ -42,20 +42,7 @@ impl Picker<'_> {
             return None;
         }
         let mut range = union(l0.iter())?;
-        let mut between = Vec::new();
-        for level in 1..=f {
-            let tables = self.met(level, &range);
-            tables
-                .iter()
-                .for_each(|table| range.include(&table.meta.range));
-            if !tables.is_empty() {
-                between.push(Between {
-                    level,
-                    is_fast: true,
-                    tables,
-                });
-            }
-        }
+        let mut between = self.taken_along(1..f + 1, true, &mut range);
         let taken = between.iter().flat_map(|between| &between.tables);
         let comes: Vec<_> = l0.iter().chain(taken).cloned().collect();
         let landing = self.landing(f, &comes, Manner::Lazy(1))?;

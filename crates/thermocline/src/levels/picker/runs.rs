@@ -13,6 +13,8 @@
 //! joins the highest one. So crossings are quick, and what the slow disk has to do for them is done
 //! apart: once the runs hold a quarter of what is below, or when it comes to that.
 
+use std::ops::Range;
+
 use super::Picker;
 use crate::key::KeyRange;
 use crate::levels::plan::{Between, Plan, union};
@@ -75,20 +77,7 @@ impl Picker<'_> {
         }
         let free = (from + 1..runs.end).take_while(|level| self.met(*level, &range).is_empty());
         let run = free.last();
-        let mut between = Vec::new();
-        for level in from + 1..runs.end {
-            let tables = self.met(level, &range);
-            tables
-                .iter()
-                .for_each(|table| range.include(&table.meta.range));
-            if !tables.is_empty() {
-                between.push(Between {
-                    level,
-                    is_fast: false,
-                    tables,
-                });
-            }
-        }
+        let between = self.taken_along(from + 1..runs.end, false, &mut range);
         let lower = self.met(runs.end, &range);
         let bytes = |tables: &[Arc<TableHandle>]| tables.iter().map(|t| t.meta.len).sum::<u64>();
         let comes = bytes(upper) + between.iter().map(|b| bytes(&b.tables)).sum::<u64>();
@@ -116,12 +105,37 @@ impl Picker<'_> {
         })
     }
 
+    /// The tables that what comes down within `range` takes along on its way through `levels`,
+    /// which are those down to f or are not. The range becomes that of all of it.
+    pub(super) fn taken_along(
+        &self,
+        levels: Range<usize>,
+        is_fast: bool,
+        range: &mut KeyRange,
+    ) -> Vec<Between> {
+        let mut between = Vec::new();
+        for level in levels {
+            let tables = self.met(level, range);
+            tables
+                .iter()
+                .for_each(|table| range.include(&table.meta.range));
+            if !tables.is_empty() {
+                between.push(Between {
+                    level,
+                    is_fast,
+                    tables,
+                });
+            }
+        }
+        between
+    }
+
     /// How much the runs hold, set against what they are to hold.
     pub(super) fn fullness_of_runs(&self) -> f64 {
         let runs = self.targets.runs();
         let below = self.version.levels[runs.end].bytes;
         let held: u64 = self.version.levels[runs].iter().map(|run| run.bytes).sum();
-        (held * BELOW_RUNS) as f64 / below.max(1) as f64
+        held.saturating_mul(BELOW_RUNS) as f64 / below.max(1) as f64
     }
 
     /// The move of a table of the highest run to one below that has room for it.
@@ -178,7 +192,7 @@ impl Picker<'_> {
         })
     }
 
-    pub(super) fn met(&self, level: usize, range: &KeyRange) -> Vec<Arc<TableHandle>> {
+    fn met(&self, level: usize, range: &KeyRange) -> Vec<Arc<TableHandle>> {
         self.version.levels[level].overlapping(range).to_vec()
     }
 }
